@@ -1,0 +1,91 @@
+"""What travels beside a record: CloudEvents 1.0 attributes (Kafka binding, binary mode) and the W3C `traceparent`, as headers.
+
+Any stock CloudEvents consumer can read id, type, source and time without our code. `ce_id` is the idempotency key of the record: whoever
+sees the same id twice has seen the same event twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from topics.records.base import Record
+
+Headers = tuple[tuple[str, bytes], ...]
+
+CONTENT_TYPE = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The headers of one record."""
+
+    id: UUID
+    type: str
+    """`strandline.<topic>.v<schema>`."""
+    source: str
+    """Which part of Strandline sent it, e.g. `/strandline/intake`."""
+    time: datetime
+    subject: str = ""
+    """What it is about: the run id, or a source's object id."""
+    sequence: int | None = None
+    """The dataset's running number, where there is one (CloudEvents `sequence` extension)."""
+    traceparent: str = ""
+
+    def headers(self) -> Headers:
+        pairs = [
+            ("content-type", CONTENT_TYPE),
+            ("ce_specversion", "1.0"),
+            ("ce_id", str(self.id)),
+            ("ce_type", self.type),
+            ("ce_source", self.source),
+            ("ce_time", self.time.astimezone(UTC).isoformat().replace("+00:00", "Z")),
+        ]
+        if self.subject:
+            pairs.append(("ce_subject", self.subject))
+        if self.sequence is not None:
+            pairs.append(("ce_sequence", str(self.sequence)))
+        if self.traceparent:
+            pairs.append(("traceparent", self.traceparent))
+        return tuple((name, value.encode()) for name, value in pairs)
+
+
+def header(headers: Iterable[tuple[str, bytes]], name: str) -> str:
+    """The first header of that name as text, "" if there is none or it is no UTF-8. Never raises: strangers write headers too."""
+    for key, value in headers:
+        if key == name:
+            return bytes(value).decode("utf-8", "replace")
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to be sent. The key is the record's own; the id must be derived wherever a step can be repeated."""
+
+    topic: str
+    record: Record
+    id: UUID
+    sender: str
+    time: datetime
+    subject: str = ""
+    sequence: int | None = None
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A record as it lies on a log, not yet decoded."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = field(default=())
+    timestamp: datetime | None = None
+
+    @property
+    def traceparent(self) -> str:
+        return header(self.headers, "traceparent")
