@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
+from topics.errors import Undecodable
 from topics.records.base import Record
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -51,11 +52,32 @@ class Envelope:
             pairs.append(("traceparent", self.traceparent))
         return tuple((name, value.encode()) for name, value in pairs)
 
+    @staticmethod
+    def read(headers: Iterable[tuple[str, bytes]]) -> Envelope:
+        """The envelope in these headers; names that it does not know are ignored. Raises Undecodable if a required one is missing or broken."""
+        found = tuple(headers)
+        try:
+            sequence = header(found, "ce_sequence")
+            time = datetime.fromisoformat(header(found, "ce_time"))
+            if time.tzinfo is None:
+                raise ValueError("ce_time has no zone")
+            return Envelope(
+                id=UUID(header(found, "ce_id")),
+                type=header(found, "ce_type"),
+                source=header(found, "ce_source"),
+                time=time.astimezone(UTC),
+                subject=header(found, "ce_subject"),
+                sequence=int(sequence) if sequence else None,
+                traceparent=header(found, "traceparent"),
+            )
+        except ValueError as error:
+            raise Undecodable(f"the headers are no envelope of CloudEvents 1.0: {error}") from None
+
 
 def header(headers: Iterable[tuple[str, bytes]], name: str) -> str:
-    """The first header of that name as text, "" if there is none or it is no UTF-8. Never raises: strangers write headers too."""
+    """The first header of that name as text, "" if there is none. Never raises, bad UTF-8 is replaced: strangers write headers too."""
     for key, value in headers:
-        if key == name:
+        if key == name and value is not None:
             return bytes(value).decode("utf-8", "replace")
     return ""
 

@@ -3,8 +3,11 @@
     StrandlineError
     ├── Retryable            the same call may work later; `retry_after` says when, if the other side said so
     │   └── Outage           a whole service is away: pause and wait, attempts are not counted
+    ├── TopicDrift           a topic is missing or not as the table TOPICS has it; a person must act
     └── Permanent            no retry can help this record
         ├── Refused          the caller's input is wrong; nothing was written
+        │   ├── NotFound     what was asked for does not exist, for this caller
+        │   └── TooLarge     more bytes than are taken
         ├── Undecodable      bytes on a topic that no record model reads
         └── NeedsReauth      a credential ended for good; a person must act
 
@@ -13,6 +16,7 @@ Whether to retry is a property of the type, so no caller needs a list of error c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import ClassVar
 
@@ -43,6 +47,18 @@ class Outage(Retryable):
         self.service = service
 
 
+class TopicDrift(StrandlineError):
+    """Topics on the log differ from the table; `differences` has one sentence each, with what to do."""
+
+    code: ClassVar[str] = "topic_drift"
+
+    def __init__(self, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        super().__init__(
+            "the topics are not as this release needs them:\n" + "\n".join(f"- {one}" for one in differences)
+        )
+
+
 class Permanent(StrandlineError):
     """No retry can help: the record goes to dead letters and its run ends failed."""
 
@@ -57,6 +73,18 @@ class Refused(Permanent):
     def __init__(self, message: str, *, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+class NotFound(Refused):
+    """What was asked for does not exist for this caller; what another may see looks the same."""
+
+    code: ClassVar[str] = "not_found"
+
+
+class TooLarge(Refused):
+    """The input has more bytes than are taken; nothing was written."""
+
+    code: ClassVar[str] = "too_large"
 
 
 class Undecodable(Permanent):

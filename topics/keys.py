@@ -30,12 +30,14 @@ class DatasetKey:
 
     @staticmethod
     def decode(raw: bytes | None) -> DatasetKey:
-        """Raises Undecodable for anything `encode` would not have written."""
+        """Raises Undecodable for anything `encode` would not have written: another spelling of a key would lie on another partition."""
         try:
             user_id, dataset = json.loads(raw or b"")
             if isinstance(user_id, str) and isinstance(dataset, str):
-                return DatasetKey(user_id, dataset)
-        except (ValueError, TypeError):
+                key = DatasetKey(user_id, dataset)
+                if key.encode() == raw:
+                    return key
+        except (ValueError, TypeError, RecursionError):
             pass
         raise Undecodable(f"the record's key is not [user, dataset]: {bytes(raw or b'')[:80]!r}")
 

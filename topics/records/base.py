@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+from datetime import UTC
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
@@ -10,8 +12,6 @@ from topics.keys import DatasetKey
 
 
 def _utc(value: AwareDatetime) -> AwareDatetime:
-    from datetime import UTC
-
     return value.astimezone(UTC)
 
 
@@ -20,9 +20,11 @@ Instant = Annotated[AwareDatetime, AfterValidator(_utc)]
 
 
 class Part(BaseModel):
-    """A piece of a record. Frozen; fields that a newer release added are ignored, never fatal."""
+    """A piece of a record. Frozen; fields that a newer release added are ignored, never fatal. NaN and infinity are refused: JSON has neither."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
 
 class Record(Part):

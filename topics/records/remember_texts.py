@@ -29,3 +29,5 @@ class RememberText(Record):
     source: SourceObject | None = None
     stated_facts: tuple[StatedFact, ...] = ()
     needs_model: bool = True
+    redelivered: bool = False
+    """The text had its number before: what follows may be done already."""
