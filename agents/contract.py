@@ -1,7 +1,9 @@
 """What a stage is given and what it answers. Hosts (Kafka, local) run stages by this contract and nothing else.
 
-A stage is a plain coroutine `run(turn, deps)`: it takes the records of one dataset that wait, in order, and answers one result for each. It sends
-nothing itself, acknowledges nothing, writes no run log and no metrics: the host does, after the stage's effect is durable. It must be safe to repeat.
+A stage is a plain coroutine `run(turn, deps)`: it takes the records of one dataset that wait, in order, and answers
+one result for each. It sends
+nothing itself, acknowledges nothing, writes no run log and no metrics: the host does, after the stage's effect is
+durable. It must be safe to repeat.
 """
 
 from __future__ import annotations
@@ -23,13 +25,15 @@ D = TypeVar("D")
 
 
 class Fenced(Permanent):
-    """Another worker owns the partition now: nothing was written; the turn is abandoned without acknowledgement, not dead-lettered."""
+    """Another worker owns the partition now: nothing was written; the turn is abandoned without acknowledgement, not
+    dead-lettered."""
 
     code = "fenced"
 
 
 class Hole(Retryable):
-    """A number before this turn is missing in the store: the lane waits and alarms, its followers must not overtake what is lost."""
+    """A number before this turn is missing in the store: the lane waits and alarms, its followers must not overtake
+    what is lost."""
 
     code = "hole"
 
@@ -83,7 +87,8 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The record cannot be handled for good: dead letter. `sends` still go out, e.g. the empty write that keeps numbers without a hole."""
+    """The record cannot be handled for good: dead letter. `sends` still go out, e.g. the empty write that keeps
+    numbers without a hole."""
 
     error: Permanent
     sends: tuple[Outgoing, ...] = ()

@@ -1,6 +1,8 @@
-"""Rows and plans of the bi-temporal graph: what the stores are given and what they answer. Pure data; the rules of time are here too.
+"""Rows and plans of the bi-temporal graph: what the stores are given and what they answer. Pure data; the rules of
+time are here too.
 
-Times are aware UTC instants and intervals half-open. A fact has four times (features.md, Decision 9): `valid_at` and `invalid_at` say when it
+Times are aware UTC instants and intervals half-open. A fact has four times (features.md, Decision 9): `valid_at` and
+`invalid_at` say when it
 was true, `created_at` and `expired_at` when we believed so; `stated_invalid_at` is the end that the text itself gave.
 """
 
@@ -103,7 +105,8 @@ class AdmitPlan:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The number a text has; `known` if it had it before this plan. `request_hash` is the stored one, `created_at` too."""
+    """The number a text has; `known` if it had it before this plan. `request_hash` is the stored one, `created_at`
+    too."""
 
     seq: int
     request_hash: str
@@ -160,10 +163,13 @@ class FactRow:
 
 
 def is_true(fact: FactRow, as_of: datetime, known_at: datetime) -> bool:
-    """Was the fact true at `as_of`, as believed at `known_at`? Half-open on both axes; exact for any past belief (Decision 9)."""
+    """Was the fact true at `as_of`, as believed at `known_at`? Half-open on both axes; exact for any past belief
+    (Decision 9)."""
     if fact.created_at > known_at or (fact.retracted_at is not None and fact.retracted_at <= known_at):
         return False
-    believed_end = fact.invalid_at if fact.expired_at is not None and fact.expired_at <= known_at else fact.stated_invalid_at
+    believed_end = (
+        fact.invalid_at if fact.expired_at is not None and fact.expired_at <= known_at else fact.stated_invalid_at
+    )
     return fact.valid_at <= as_of and (believed_end is None or as_of < believed_end)
 
 
@@ -182,7 +188,8 @@ class CandidateQuery:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the graph knows, read in one snapshot. `applied_seq` and `known_at` are the dataset's head: 0 and None for a new one."""
+    """What the graph knows, read in one snapshot. `applied_seq` and `known_at` are the dataset's head: 0 and None for
+    a new one."""
 
     applied_seq: int
     known_at: datetime | None
@@ -286,7 +293,8 @@ class TextView:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What a search found, made whole at one pair of times: only facts true at `as_of` as believed at `known_at`, and texts known by then."""
+    """What a search found, made whole at one pair of times: only facts true at `as_of` as believed at `known_at`, and
+    texts known by then."""
 
     facts: Mapping[Id, FactView] = field(default_factory=dict)
     """The facts asked for, those of the entities asked for, and those the texts asked for state."""

@@ -1,6 +1,8 @@
-"""The seams of what stays: three views of the graph and the index. Each has one contract suite, run on every implementation.
+"""The seams of what stays: three views of the graph and the index. Each has one contract suite, run on every
+implementation.
 
-Errors: `Outage("neo4j")`/`Outage("weaviate")` when the service is away, `Retryable` for a deadlock or lost leader (the committer repeats the
+Errors: `Outage("neo4j")`/`Outage("weaviate")` when the service is away, `Retryable` for a deadlock or lost leader
+(the committer repeats the
 group), `Permanent` for a plan that cannot be written. A driver's exception is kept as `__cause__`.
 """
 
@@ -37,15 +39,18 @@ class GraphStore(Protocol):
     """
 
     async def raise_epochs(self, partitions: Sequence[str]) -> Mapping[str, int]:
-        """Claims partitions: raises the epoch of each and gives the new ones. Whoever held a lower one is fenced from now on."""
+        """Claims partitions: raises the epoch of each and gives the new ones. Whoever held a lower one is fenced from
+        now on."""
         ...
 
     async def admit(self, plans: Sequence[AdmitPlan]) -> Sequence[AdmitOutcome]:
-        """Stores and numbers texts, 1, 2, 3 … per dataset; a known id keeps its number and its row. Searchable by words on return."""
+        """Stores and numbers texts, 1, 2, 3 … per dataset; a known id keeps its number and its row. Searchable by
+        words on return."""
         ...
 
     async def candidates(self, queries: Sequence[CandidateQuery]) -> Sequence[Candidates]:
-        """What each dataset knows of the names, slots and triples asked for; one snapshot a query; facts no longer believed left out."""
+        """What each dataset knows of the names, slots and triples asked for; one snapshot a query; facts no longer
+        believed left out."""
         ...
 
     async def apply(self, plans: Sequence[WritePlan]) -> Sequence[WriteOutcome]:
@@ -71,7 +76,8 @@ class RunStore(Protocol):
     async def runs(
         self, user_id: str, *, dataset: str | None = None, state: str | None = None, before: str = "", limit: int = 50
     ) -> tuple[Sequence[RunView], str]:
-        """The newest first, and the cursor of the next page ("" at the end). Raises Refused for a cursor that is none."""
+        """The newest first, and the cursor of the next page ("" at the end). Raises Refused for a cursor that is
+        none."""
         ...
 
 
@@ -81,7 +87,8 @@ class GraphReader(Protocol):
     async def has_dataset(self, key: DatasetKey) -> bool: ...
 
     async def find_texts(self, key: DatasetKey, words: str, limit: int) -> Sequence[tuple[Id, float]]:
-        """Artifact ids by full text, best first, with the store's own score; the words are words, never a query language."""
+        """Artifact ids by full text, best first, with the store's own score; the words are words, never a query
+        language."""
         ...
 
     async def neighbourhood(
@@ -105,7 +112,8 @@ COLLECTIONS: tuple[Collection, ...] = ("Fact", "Entity", "Chunk")
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """One row of the index. `id` is the graph's: a fact's, an entity's, or one derived from artifact and chunk number."""
+    """One row of the index. `id` is the graph's: a fact's, an entity's, or one derived from artifact and chunk
+    number."""
 
     key: DatasetKey
     collection: Collection
@@ -121,7 +129,8 @@ class VectorIndex(Protocol):
     """Finds; never decides what is true. One tenant a dataset."""
 
     async def put(self, rows: Sequence[IndexRow]) -> None:
-        """Writes rows of any datasets; the same id overwrites; all are there on return, else it raises (and repeating is harmless)."""
+        """Writes rows of any datasets; the same id overwrites; all are there on return, else it raises (and repeating
+        is harmless)."""
         ...
 
     async def by_words(self, key: DatasetKey, collection: Collection, words: str, limit: int) -> Sequence[Id]:

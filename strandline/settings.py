@@ -1,4 +1,5 @@
-"""SETTINGS: all that can be configured, from the environment (`STRANDLINE_…`, nested by `__`) and an `.env` file. Nothing else reads the environment."""
+"""SETTINGS: all that can be configured, from the environment (`STRANDLINE_…`, nested by `__`) and an `.env` file.
+Nothing else reads the environment."""
 
 from __future__ import annotations
 
@@ -19,13 +20,21 @@ class Section(BaseModel):
 
 class KafkaSettings(Section):
     bootstrap: str = Field("127.0.0.1:9092", description="Brokers, `host:port`, comma-separated.")
-    prefix: str = Field("", pattern=r"^[a-z0-9._-]*$", description="Put before every topic and group name, e.g. `staging.`.")
-    replication: int = Field(1, ge=1, description="Replicas of a topic that is created; 3 on a cluster.")
-    log_id: str = Field("", description='Name of the log; "" takes the cluster\'s id. Change it when topics are recreated on the same cluster.')
-    session_timeout: timedelta = Field(
-        timedelta(seconds=10), description="After `kill -9` of a worker its partitions stand still so long; Kafka takes 6 s at least."
+    prefix: str = Field(
+        "", pattern=r"^[a-z0-9._-]*$", description="Put before every topic and group name, e.g. `staging.`."
     )
-    send_deadline: timedelta = Field(timedelta(seconds=10), description="A send that is not confirmed by then is an outage.")
+    replication: int = Field(1, ge=1, description="Replicas of a topic that is created; 3 on a cluster.")
+    log_id: str = Field(
+        "",
+        description='Name of the log; "" = the cluster\'s id. Change it when topics are recreated on one cluster.',
+    )
+    session_timeout: timedelta = Field(
+        timedelta(seconds=10),
+        description="After `kill -9` of a worker its partitions stand still so long; Kafka takes 6 s at least.",
+    )
+    send_deadline: timedelta = Field(
+        timedelta(seconds=10), description="A send that is not confirmed by then is an outage."
+    )
 
 
 class Neo4jSettings(Section):
@@ -44,7 +53,8 @@ class WeaviateSettings(Section):
 
 class ModelSection(Section):
     provider: Literal["auto", "anthropic", "openai", "local", "scripted"] = Field(
-        "auto", description="Who reads the texts; `auto`: by the keys that are set, else local. `scripted` is for tests."
+        "auto",
+        description="Who reads the texts; `auto`: by the keys that are set, else local. `scripted` is for tests.",
     )
     model: str = Field("", description='Model name; "" = the provider\'s default here.')
     base_url: str = Field("", description="For an OpenAI-compatible server of your own.")
@@ -54,16 +64,22 @@ class ModelSection(Section):
 
 
 class EmbedderSection(Section):
-    provider: Literal["auto", "openai", "local", "hashed"] = Field("auto", description="Who makes the vectors; `hashed` is for tests.")
+    provider: Literal["auto", "openai", "local", "hashed"] = Field(
+        "auto", description="Who makes the vectors; `hashed` is for tests."
+    )
     model: str = Field("", description='Model name; "" = the provider\'s default here.')
     base_url: str = Field("", description="For an OpenAI-compatible server of your own.")
     timeout: timedelta = Field(timedelta(seconds=30), description="Of one request.")
 
 
 class ApiSettings(Section):
-    host: str = Field("127.0.0.1", description="Address to listen on. Without authentication only loopback is accepted.")
+    host: str = Field(
+        "127.0.0.1", description="Address to listen on. Without authentication only loopback is accepted."
+    )
     port: int = Field(7878, ge=0, le=65535, description="Port; 0 takes a free one.")
-    wait_limit: timedelta = Field(timedelta(seconds=60), description="The longest `wait=` deadline a caller may ask for.")
+    wait_limit: timedelta = Field(
+        timedelta(seconds=60), description="The longest `wait=` deadline a caller may ask for."
+    )
 
 
 class WorkerSettings(Section):
@@ -73,9 +89,12 @@ class WorkerSettings(Section):
     stages: str = Field("", description='Comma-separated stages to run; "" = all.')
     stall_alarm: timedelta = Field(timedelta(minutes=2), description="A record pending longer raises the alarm.")
     stall_exit: timedelta = Field(
-        timedelta(minutes=10), description="A record pending longer while no service is away ends the process, so that a supervisor starts a fresh one."
+        timedelta(minutes=10),
+        description="A record pending longer, with no service away, ends the process: a supervisor starts a fresh one.",
     )
-    grace: timedelta = Field(timedelta(seconds=35), description="SIGTERM ends the process within this, also while the broker is down.")
+    grace: timedelta = Field(
+        timedelta(seconds=35), description="SIGTERM ends the process within this, also while the broker is down."
+    )
     max_pending: int = Field(512, ge=1, description="Records taken and not acknowledged, per partition actor.")
 
 
@@ -83,7 +102,12 @@ class Settings(BaseSettings):
     """Frozen once loaded; a wrong value or an unknown `STRANDLINE_` name refuses the start and says which."""
 
     model_config = SettingsConfigDict(
-        env_prefix="STRANDLINE_", env_nested_delimiter="__", env_file=".env", frozen=True, extra="ignore", hide_input_in_errors=True
+        env_prefix="STRANDLINE_",
+        env_nested_delimiter="__",
+        env_file=".env",
+        frozen=True,
+        extra="ignore",
+        hide_input_in_errors=True,
     )
 
     kafka: KafkaSettings = KafkaSettings()
@@ -98,13 +122,16 @@ class Settings(BaseSettings):
     user: str = Field("me", description="Whose memory the command line speaks to.")
     dataset: str = Field("main", description="Which dataset of it.")
     stack_folder: Path | None = Field(None, description="Where `strandline stack` keeps its services' data.")
-    log_format: Literal["auto", "json", "text"] = Field("auto", description="`auto`: text on a terminal, else JSON lines.")
+    log_format: Literal["auto", "json", "text"] = Field(
+        "auto", description="`auto`: text on a terminal, else JSON lines."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is written.")
 
 
 @cache
 def load() -> Settings:
-    """The process's settings. Raises Refused with the variable's name and what is wrong; never shows a value, it may be a secret."""
+    """The process's settings. Raises Refused with the variable's name and what is wrong; never shows a value, it may
+    be a secret."""
     try:
         return Settings()
     except ValidationError as error:

@@ -23,7 +23,8 @@ class Encoded(NamedTuple):
 
 
 _FRAME_BYTES = 1024
-"""Room for what Kafka itself puts around a record and its batch: 61 bytes of batch header, lengths and offsets as varints."""
+"""Room for what Kafka itself puts around a record and its batch: 61 bytes of batch header, lengths and offsets as
+varints."""
 
 
 def encode(outgoing: Outgoing) -> Encoded:
@@ -59,7 +60,8 @@ def encoded_bytes(encoded: Encoded) -> int:
 
 
 def decode(incoming: Incoming) -> Record:
-    """The topic's record. Raises Undecodable for no or broken JSON, wrong types, a newer schema, or a key that is not the record's."""
+    """The topic's record. Raises Undecodable for no or broken JSON, wrong types, a newer schema, or a key that is not
+    the record's."""
     spec = topic(incoming.topic)
     where = f"{incoming.topic}/{incoming.partition}/{incoming.offset}"
     if incoming.value is None:

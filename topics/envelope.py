@@ -1,6 +1,8 @@
-"""What travels beside a record: CloudEvents 1.0 attributes (Kafka binding, binary mode) and the W3C `traceparent`, as headers.
+"""What travels beside a record: CloudEvents 1.0 attributes (Kafka binding, binary mode) and the W3C `traceparent`, as
+headers.
 
-Any stock CloudEvents consumer can read id, type, source and time without our code. `ce_id` is the idempotency key of the record: whoever
+Any stock CloudEvents consumer can read id, type, source and time without our code. `ce_id` is the idempotency key of
+the record: whoever
 sees the same id twice has seen the same event twice.
 """
 
@@ -54,7 +56,8 @@ class Envelope:
 
     @staticmethod
     def read(headers: Iterable[tuple[str, bytes]]) -> Envelope:
-        """The envelope in these headers; names that it does not know are ignored. Raises Undecodable if a required one is missing or broken."""
+        """The envelope in these headers; names that it does not know are ignored. Raises Undecodable if a required
+        one is missing or broken."""
         found = tuple(headers)
         try:
             sequence = header(found, "ce_sequence")
@@ -75,7 +78,8 @@ class Envelope:
 
 
 def header(headers: Iterable[tuple[str, bytes]], name: str) -> str:
-    """The first header of that name as text, "" if there is none. Never raises, bad UTF-8 is replaced: strangers write headers too."""
+    """The first header of that name as text, "" if there is none. Never raises, bad UTF-8 is replaced: strangers
+    write headers too."""
     for key, value in headers:
         if key == name and value is not None:
             return bytes(value).decode("utf-8", "replace")

@@ -1,4 +1,5 @@
-"""Every id that two parts must derive alike. The same step of the same record has the same id, so a repeat is recognised everywhere."""
+"""Every id that two parts must derive alike. The same step of the same record has the same id, so a repeat is
+recognised everywhere."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from topics.keys import DatasetKey, derived_id
 
 
 def run_id(key: DatasetKey, source_type: str, idempotency_key: str, request_hash: str) -> UUID:
-    """A repeated request is the same run. The hash is in it, so a conflicting request under a used key is a run of its own (and rejected)."""
+    """A repeated request is the same run. The hash is in it, so a conflicting request under a used key is a run of
+    its own (and rejected)."""
     return derived_id("run", key.user_id, key.dataset, source_type, idempotency_key, request_hash)
 
 

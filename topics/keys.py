@@ -1,6 +1,7 @@
 """Who owns a record and where it lies: the key (user, dataset), its partition, and every derived id.
 
-Ids are UUIDv5 (RFC 9562 §5.5) of what they name, so any process that repeats a step writes the same rows again instead of new ones.
+Ids are UUIDv5 (RFC 9562 §5.5) of what they name, so any process that repeats a step writes the same rows again
+instead of new ones.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class DatasetKey:
 
     @staticmethod
     def decode(raw: bytes | None) -> DatasetKey:
-        """Raises Undecodable for anything `encode` would not have written: another spelling of a key would lie on another partition."""
+        """Raises Undecodable for anything `encode` would not have written: another spelling of a key would lie on
+        another partition."""
         try:
             user_id, dataset = json.loads(raw or b"")
             if isinstance(user_id, str) and isinstance(dataset, str):
@@ -53,5 +55,6 @@ def derived_id(*parts: str) -> UUID:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Kafka's default partitioner (murmur2, sign bit cleared), as the Java client and librdkafka's `murmur2_random` have it."""
+    """Kafka's default partitioner (murmur2, sign bit cleared), as the Java client and librdkafka's `murmur2_random`
+    have it."""
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)

@@ -1,4 +1,5 @@
-"""The log as everybody but the hosts sees it: append durably, follow from a place. One contract suite for every implementation."""
+"""The log as everybody but the hosts sees it: append durably, follow from a place. One contract suite for every
+implementation."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Log(Protocol):
     async def append(self, records: Sequence[Outgoing]) -> Sequence[Place]:
         """Sends all, in order per key, and returns when every one is durable (acks=all); places in the order given.
 
-        Raises Outage("kafka") after the deadline: whether they arrived is then unknown, so repeat with the same ids. Raises Refused
+        Raises Outage("kafka") after the deadline: whether they arrived is then unknown, so repeat with the same ids.
+        Raises Refused
         for a record that is too large; nothing of the call has then been sent.
         """
         ...
@@ -39,9 +41,11 @@ class Log(Protocol):
         ...
 
     def follow(self, topic: str, start: Mapping[int, int]) -> AsyncIterator[Incoming]:
-        """Records from `start` (inclusive, per partition; partitions not named start at their end), for ever; in order per partition.
+        """Records from `start` (inclusive, per partition; partitions not named start at their end), for ever; in
+        order per partition.
 
-        Takes no part in any consumer group: every follower sees every record. A start below what is kept begins at the earliest kept.
+        Takes no part in any consumer group: every follower sees every record. A start below what is kept begins at
+        the earliest kept.
         """
         ...
 

@@ -1,6 +1,8 @@
-"""TOPICS, the table of all that travels. Topics are created from it, the AsyncAPI document is written from it, agents subscribe by it.
+"""TOPICS, the table of all that travels. Topics are created from it, the AsyncAPI document is written from it, agents
+subscribe by it.
 
-Every keyed topic has the same partition count and the same partitioner, so a dataset lies on one partition number everywhere.
+Every keyed topic has the same partition count and the same partitioner, so a dataset lies on one partition number
+everywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ MAX_RECORD_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """One topic: what it carries, how long, who sends and reads it. `sent_by` and `read_by` name stages, or `api`, `cli`, `sdk`."""
+    """One topic: what it carries, how long, who sends and reads it. `sent_by` and `read_by` name stages, or `api`,
+    `cli`, `sdk`."""
 
     name: str
     value: type[Record]
@@ -89,7 +92,7 @@ TOPICS: tuple[TopicSpec, ...] = (
     TopicSpec(
         "graph.changes",
         GraphChange,
-        doc="What each text changed in the graph. A contract for consumers downstream; may repeat, always with the same id.",
+        doc="What each text changed in the graph. A contract for consumers; may repeat, always with the same id.",
         sent_by=("writer",),
         read_by=("indexer",),
         retention=timedelta(days=7),
@@ -97,7 +100,7 @@ TOPICS: tuple[TopicSpec, ...] = (
     TopicSpec(
         "remember.runs",
         RunEvent,
-        doc="The steps of every run. A contract for consumers downstream; may repeat, always with the same id.",
+        doc="The steps of every run. A contract for consumers; may repeat, always with the same id.",
         sent_by=("api", "cli", *_STAGES),
         read_by=("runs", "api"),
         retention=timedelta(days=7),

@@ -1,7 +1,9 @@
 """What a stage may ask of a model: read one text, turn texts into vectors. Both are seams with one contract suite each.
 
-Errors, whatever the vendor: `Outage` (service away, overloaded, timed out: wait, not counted), `Retryable` (429, a broken answer; `retry_after`
-if told), `Permanent` (refused by the model, truncated, bad request), `NeedsReauth` (401, 403). Nothing else may leave an implementation.
+Errors, whatever the vendor: `Outage` (service away, overloaded, timed out: wait, not counted), `Retryable` (429, a
+broken answer; `retry_after`
+if told), `Permanent` (refused by the model, truncated, bad request), `NeedsReauth` (401, 403). Nothing else may leave
+an implementation.
 """
 
 from __future__ import annotations
@@ -80,7 +82,8 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """(n, dimension) float32, unit length, in the order of `texts`; (0, dimension) for none. One request to a vendor up to its batch limit."""
+        """(n, dimension) float32, unit length, in the order of `texts`; (0, dimension) for none. One request to a
+        vendor up to its batch limit."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,5 @@
-"""Parts that several records carry: where a record came from, facts that a payload states itself, references to a source object."""
+"""Parts that several records carry: where a record came from, facts that a payload states itself, references to a
+source object."""
 
 from __future__ import annotations
 
@@ -61,6 +62,7 @@ RunState = Literal["accepted", "queryable", "enriching", "complete", "failed", "
 StageState = Literal["started", "succeeded", "failed"]
 
 ChangeKind = Literal["created", "restated", "closed"]
-"""What a write did to a fact: a new row; a further source for one that stands; its interval closed by a newer statement."""
+"""What a write did to a fact: a new row; a further source for one that stands; its interval closed by a newer
+statement."""
 
 RunId = UUID

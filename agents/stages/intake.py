@@ -1,0 +1,144 @@
+"""intake: admit texts. They are numbered, stored and searchable by their words; nothing here waits for a model.
+
+Reads   remember.requests (RememberRequest)
+Sends   remember.texts (RememberText), in number order per dataset
+Needs   deps.admit   Cost  one transaction for all lanes that wait
+Fails   a text that breaks the rules, or another request under a used key: the run ends rejected
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.chunking import cut
+from agents.contract import Done, Fenced, GaveUp, Result, RunNote, Turn
+from agents.deps import Deps
+from graph.model import AdmitPlan, Admitted, NewArtifact
+from topics import ids
+from topics.envelope import Outgoing
+from topics.errors import Refused
+from topics.records import RememberRequest, RememberText
+
+STAGE = "intake"
+
+TEXT_LIMIT_BYTES = 1024 * 1024
+"""features.md 4."""
+
+
+async def run(turn: Turn[RememberRequest], deps: Deps) -> Sequence[Result]:
+    refusals = {request.run_id: refusal for request in turn.records if (refusal := refusal_of(request))}
+    accepted: dict[str, RememberRequest] = {}
+    for request in turn.records:
+        if request.run_id not in refusals:
+            accepted.setdefault(_artifact_id(request), request)
+    admitted: dict[str, Admitted] = {}
+    if accepted:
+        outcome = await deps.admit(_plan(turn, list(accepted.values()), deps))
+        if outcome.fenced:
+            raise Fenced(f"partition {turn.fence.partition} belongs to another worker since epoch {turn.fence.epoch}")
+        admitted = dict(outcome.admitted)
+    results: list[Result] = []
+    for delivery in turn.deliveries:
+        request = delivery.record
+        if (refusal := refusals.get(request.run_id)) is not None:
+            results.append(GaveUp(refusal, note=_rejected(request, refusal)))
+        else:
+            results.append(_admitted(request, admitted[_artifact_id(request)], delivery.incoming.traceparent))
+    return results
+
+
+def refusal_of(request: RememberRequest) -> Refused | None:
+    """Rules that the edges check too; a record may also be produced straight to the topic."""
+    if not request.text.strip():
+        return Refused("the text is blank: there is nothing to remember", field="text")
+    if "\x00" in request.text:
+        return Refused("the text contains NUL characters: remove them", field="text")
+    if (size := len(request.text.encode())) > TEXT_LIMIT_BYTES:
+        return Refused(f"the text has {size:,} bytes, at most {TEXT_LIMIT_BYTES:,} are taken: split it", field="text")
+    for field, name in (("user_id", request.user_id), ("dataset", request.dataset)):
+        if len(name.encode()) > 128 or not name.isprintable() or not name.strip():
+            return Refused(f"{field} must be 1 to 128 bytes without control characters", field=field)
+    return None
+
+
+def _artifact_id(request: RememberRequest) -> str:
+    return str(ids.artifact_id(request.key, request.source_type, request.idempotency_key))
+
+
+def _plan(turn: Turn[RememberRequest], requests: Sequence[RememberRequest], deps: Deps) -> AdmitPlan:
+    return AdmitPlan(
+        key=turn.key,
+        fence=turn.fence,
+        log_id=deps.log_id,
+        position=turn.deliveries[-1].incoming.offset,
+        created_at=deps.clock.now(),
+        artifacts=tuple(_artifact(request) for request in requests),
+    )
+
+
+def _artifact(request: RememberRequest) -> NewArtifact:
+    source = request.source
+    return NewArtifact(
+        id=_artifact_id(request),
+        run_id=str(request.run_id),
+        request_hash=request.request_hash,
+        text=request.text,
+        title=request.title,
+        kind=request.kind,
+        valid_at=request.reference_time,
+        accepted_at=request.accepted_at,
+        author=request.author,
+        source_type=request.source_type,
+        connector=source.connector if source else "",
+        instance_id=source.instance_id if source else "",
+        object_id=source.object_id if source else "",
+        version=source.version if source else "",
+        url=source.url if source else "",
+        session_id=request.session_id,
+        tags=request.tags,
+    )
+
+
+def _admitted(request: RememberRequest, admitted: Admitted, traceparent: str) -> Result:
+    if admitted.request_hash != request.request_hash:
+        conflict = Refused(
+            f"the idempotency key {request.idempotency_key} was used for another request: send this one under its own",
+            field="idempotency_key",
+        )
+        # No dead letter: the request was understood and answered.
+        return Done(note=_rejected(request, conflict, code="key_conflict"))
+    text = RememberText(
+        user_id=request.user_id,
+        dataset=request.dataset,
+        run_id=request.run_id,
+        artifact_id=ids.artifact_id(request.key, request.source_type, request.idempotency_key),
+        seq=admitted.seq,
+        text=request.text,
+        title=request.title,
+        kind=request.kind,
+        chunks=cut(request.text),
+        valid_at=request.reference_time,
+        accepted_at=request.accepted_at,
+        author=request.author,
+        author_type=request.author_type,
+        source=request.source,
+        stated_facts=request.stated_facts,
+        needs_model=request.needs_model,
+        redelivered=admitted.known,
+    )
+    send = Outgoing(
+        "remember.texts",
+        text,
+        id=ids.sent_id("remember.texts", text.run_id),
+        sender=STAGE,
+        time=admitted.created_at,
+        subject=str(text.run_id),
+        sequence=text.seq,
+        traceparent=traceparent,
+    )
+    note = RunNote(request.run_id, request.accepted_at, "queryable", artifact_id=text.artifact_id, seq=text.seq)
+    return Done((send,), note)
+
+
+def _rejected(request: RememberRequest, refusal: Refused, code: str = "") -> RunNote:
+    return RunNote(request.run_id, request.accepted_at, "rejected", error_code=code or refusal.code, error=str(refusal))
