@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC
-from datetime import UTC
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
