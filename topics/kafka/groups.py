@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import CommitFailedError, for_code
+from aiokafka.errors import CommitFailedError, KafkaError, for_code
 
-from topics.errors import Outage, StrandlineError
+from topics.errors import StrandlineError
 from topics.kafka import reader
 from topics.kafka.admin import administering
 from topics.kafka.names import TopicNames
-from topics.registry import TOPICS
+from topics.registry import TOPICS, topic
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
+
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +55,18 @@ async def group_lag(
     async with administering(bootstrap) as client:
         committed = await _committed(client, group)
         read = {names.plain(place.topic) for place in committed}
-        wanted = [one.name for one in TOPICS if (one.name in topics if topics is not None else one.name in read)]
-        on_broker = [names.on_broker(name) for name in wanted]
-        if not on_broker:
+        wanted = [one for one in TOPICS if (one.name in topics if topics is not None else one.name in read)]
+        if not wanted:
             return ()
+        counts = {names.on_broker(one.name): one.partitions for one in wanted}
         async with reader.reading(bootstrap) as consumer:
-            starts = await reader.starts(consumer, on_broker)
-            ends = await reader.ends(consumer, on_broker)
+            starts = await reader.starts(consumer, counts)
+            ends = await reader.ends(consumer, counts)
     return tuple(
-        PartitionLag(name, place.partition, starts[place], committed.get(place), ends[place])
-        for name in wanted
+        PartitionLag(one.name, place.partition, starts[place], committed.get(place), ends[place])
+        for one in wanted
         for place in sorted(ends)
-        if place.topic == names.on_broker(name)
+        if place.topic == names.on_broker(one.name)
     )
 
 
@@ -74,10 +77,11 @@ async def rewind_group(bootstrap: str, group: str, *, topics: Sequence[str], pre
     """
     names = TopicNames(prefix)
     async with administering(bootstrap) as client:
-        if (state := await _state(client, group)) not in _WITHOUT_MEMBERS:
+        _, state = await _coordinated(client, group)
+        if state not in _WITHOUT_MEMBERS:
             raise StrandlineError(f"group {group} has members (state {state}): stop its workers, then rewind it")
         async with reader.reading(bootstrap, group=group) as consumer:
-            places = await reader.starts(consumer, [names.on_broker(name) for name in topics])
+            places = await reader.starts(consumer, {names.on_broker(name): topic(name).partitions for name in topics})
             consumer.assign(list(places))
             try:
                 await consumer.commit(places)
@@ -87,16 +91,26 @@ async def rewind_group(bootstrap: str, group: str, *, topics: Sequence[str], pre
                 ) from error
 
 
-async def _committed(client: AIOKafkaAdminClient, group: str) -> dict[TopicPartition, int]:
-    found = await client.list_consumer_group_offsets(group)
-    return {place: entry.offset for place, entry in found.items() if entry.offset >= 0}
+async def _coordinated(client: AIOKafkaAdminClient, group: str) -> tuple[int, str]:
+    """Which broker coordinates the group, and its state: Stable, PreparingRebalance, CompletingRebalance, Empty, or Dead if unknown.
 
-
-async def _state(client: AIOKafkaAdminClient, group: str) -> str:
-    """Kafka's word for it: Stable, PreparingRebalance, CompletingRebalance, Empty, or Dead for a group that does not exist."""
-    for response in await client.describe_consumer_groups([group]):
-        for described in response.to_object()["groups"]:
+    Waits while the coordinator is being chosen or loads its offsets, as after a broker's start: it would answer as if there were none.
+    """
+    while True:
+        try:
+            coordinator = await client.find_coordinator(group)
+            described = (await client.describe_consumer_groups([group], coordinator))[0].to_object()["groups"][0]
             if described["error_code"]:
                 raise for_code(described["error_code"])(f"describing group {group}")
-            return str(described["state"])
-    raise Outage("kafka", f"no broker describes group {group}")
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            await asyncio.sleep(_PAUSE_SECONDS)
+        else:
+            return coordinator, str(described["state"])
+
+
+async def _committed(client: AIOKafkaAdminClient, group: str) -> dict[TopicPartition, int]:
+    coordinator, _ = await _coordinated(client, group)
+    found = await client.list_consumer_group_offsets(group, coordinator)
+    return {place: entry.offset for place, entry in found.items() if entry.offset >= 0}

@@ -24,7 +24,7 @@ from aiokafka.structs import RecordMetadata
 
 from topics.codec import Encoded, encode
 from topics.envelope import Incoming, Outgoing
-from topics.errors import Outage, Refused
+from topics.errors import Outage, Refused, StrandlineError
 from topics.kafka import reader
 from topics.kafka.admin import cluster_id
 from topics.kafka.names import TopicNames
@@ -156,7 +156,7 @@ class KafkaLog:
                     record.value,
                     record.key,
                     partition=partition_of(record.key, spec_of(record.topic).partitions),
-                    headers=record.headers,
+                    headers=list(record.headers),  # the compiled batch builder takes nothing else
                 )
                 sent.append(future)
             return await asyncio.gather(*sent)
@@ -166,15 +166,13 @@ class KafkaLog:
                     future.exception()
 
     async def ends(self, topic: str) -> Mapping[int, int]:
-        """See `Log.ends`. Raises Outage after the deadline."""
-        name = self._names.on_broker(spec_of(topic).name)
+        """See `Log.ends`. Raises Outage after the deadline, and for a topic that is missing."""
+        wanted = {self._names.on_broker(topic): spec_of(topic).partitions}
         try:
             async with asyncio.timeout(self._deadline.total_seconds()), reader.reading(self._bootstrap) as consumer:
-                found = await reader.ends(consumer, [name])
-        except (KafkaError, OSError) as error:
-            raise self._outage(f"the ends of {name} are unknown: {error or 'no answer'}") from error
-        if not found:
-            raise self._outage(f"topic {name} is missing: run `strandline topics create`")
+                found = await reader.ends(consumer, wanted)
+        except (KafkaError, OSError, StrandlineError) as error:
+            raise self._outage(f"the ends of {topic} are unknown", str(error)) from error
         return {place.partition: end for place, end in found.items()}
 
     def follow(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[Incoming, None]:
@@ -189,7 +187,7 @@ class KafkaLog:
         if not self._configured_id:
             self._log_id = await cluster_id(self._bootstrap)
 
-    def _outage(self, what: str) -> Outage:
+    def _outage(self, what: str, reason: str = "") -> Outage:
         seconds = self._deadline.total_seconds()
-        reason = self._producer.last_error or "no answer in time"
+        reason = reason or self._producer.last_error or "no answer in time"
         return Outage("kafka", f"Kafka at {self._bootstrap}, within {seconds:g} s: {what} ({reason})")

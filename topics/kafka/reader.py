@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
 from topics.envelope import Incoming
-from topics.errors import Refused
+from topics.errors import Refused, StrandlineError
 from topics.kafka.names import TopicNames
 from topics.kafka.producer import REQUEST_TIMEOUT
 from topics.registry import topic as spec_of
@@ -47,22 +47,27 @@ async def reading(bootstrap: str, *, group: str | None = None) -> AsyncIterator[
         stopping.cancel()
 
 
-async def ends(consumer: AIOKafkaConsumer, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Per partition of the topics (names on the broker) the offset that the next record will get. Waits while one is unknown."""
-    found: dict[TopicPartition, int] = await consumer.end_offsets(_partitions(consumer, topics))
+async def ends(consumer: AIOKafkaConsumer, topics: Mapping[str, int]) -> dict[TopicPartition, int]:
+    """Per partition the offset that the next record will get. topics: names on the broker with their partition counts.
+
+    StrandlineError for a topic that is missing, which Kafka's own call would wait for without end.
+    """
+    found: dict[TopicPartition, int] = await consumer.end_offsets(await _partitions(consumer, topics))
     return found
 
 
-async def starts(consumer: AIOKafkaConsumer, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Per partition of the topics (names on the broker) the earliest offset kept."""
-    found: dict[TopicPartition, int] = await consumer.beginning_offsets(_partitions(consumer, topics))
+async def starts(consumer: AIOKafkaConsumer, topics: Mapping[str, int]) -> dict[TopicPartition, int]:
+    """Per partition the earliest offset kept; otherwise like `ends`."""
+    found: dict[TopicPartition, int] = await consumer.beginning_offsets(await _partitions(consumer, topics))
     return found
 
 
-def _partitions(consumer: AIOKafkaConsumer, topics: Iterable[str]) -> list[TopicPartition]:
-    return [
-        TopicPartition(name, partition) for name in topics for partition in consumer.partitions_for_topic(name) or ()
-    ]
+async def _partitions(consumer: AIOKafkaConsumer, topics: Mapping[str, int]) -> list[TopicPartition]:
+    there = await consumer.topics()
+    for name in topics:
+        if name not in there:
+            raise StrandlineError(f"topic {name} is missing: run `strandline topics create`")
+    return [TopicPartition(name, partition) for name, count in topics.items() for partition in range(count)]
 
 
 async def follow(
@@ -85,7 +90,7 @@ async def follow(
                         pause = 0.2
                         next_offsets[record.partition] = record.offset + 1
                         yield _incoming(topic, record)
-        except (KafkaError, OSError, TimeoutError) as error:
+        except (KafkaError, OSError, StrandlineError) as error:
             log.warning("log.follow_waits", topic=topic, error=str(error) or type(error).__name__, pause_s=pause)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
@@ -93,14 +98,12 @@ async def follow(
 
 async def _seek(consumer: AIOKafkaConsumer, name: str, partitions: int, next_offsets: dict[int, int]) -> None:
     """Sets the places to read from; fills `next_offsets` with the ends of the partitions it lacks, so that a reconnect knows them."""
-    places = [TopicPartition(name, partition) for partition in range(partitions)]
-    missing = [place for place in places if place.partition not in next_offsets]
-    if missing:
-        for place, end in (await consumer.end_offsets(missing)).items():
-            next_offsets[place.partition] = end
-    consumer.assign(places)
-    for place in places:
-        consumer.seek(place, next_offsets[place.partition])
+    if len(next_offsets) < partitions:
+        for place, end in (await ends(consumer, {name: partitions})).items():
+            next_offsets.setdefault(place.partition, end)
+    consumer.assign([TopicPartition(name, partition) for partition in next_offsets])
+    for partition, offset in next_offsets.items():
+        consumer.seek(TopicPartition(name, partition), offset)
 
 
 async def _records(consumer: AIOKafkaConsumer) -> AsyncGenerator[ConsumerRecord[bytes | None, bytes | None], None]:

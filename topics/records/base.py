@@ -22,7 +22,12 @@ class Part(BaseModel):
     """A piece of a record. Frozen; fields that a newer release added are ignored, never fatal. NaN and infinity are refused: JSON has neither."""
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
+        frozen=True,
+        extra="ignore",
+        allow_inf_nan=False,
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+        use_attribute_docstrings=True,  # the AsyncAPI document shows them
     )
 
 
