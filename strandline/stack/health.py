@@ -7,9 +7,6 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 
-import neo4j
-from neo4j.exceptions import AuthError, DriverError, Neo4jError
-
 from strandline.stack.addresses import Addresses
 from strandline.stack.errors import StackError
 
@@ -33,14 +30,20 @@ def kafka(addresses: Addresses) -> bool:
 
 def neo4j_server(addresses: Addresses) -> bool:
     """Whether the default database answers a query; raises StackError if the server refuses the password."""
+    import neo4j  # Not at the top: it takes half a second, and every command imports this module.
+    from neo4j.exceptions import AuthError, DriverError, Neo4jError
+
     host, _, port = addresses.neo4j_uri.rpartition("//")[2].rpartition(":")
     try:
         # A closed port is the usual case while it starts, and a driver is dear to make.
         socket.create_connection((host, int(port)), timeout=_TIMEOUT_SECONDS).close()
-        credentials = (addresses.neo4j_user, addresses.neo4j_password)
-        with neo4j.GraphDatabase.driver(
-            addresses.neo4j_uri, auth=credentials, connection_timeout=_TIMEOUT_SECONDS, telemetry_disabled=True
-        ) as driver, driver.session() as session:
+        credentials = (addresses.neo4j_user, addresses.neo4j_password) if addresses.neo4j_password else None
+        with (
+            neo4j.GraphDatabase.driver(
+                addresses.neo4j_uri, auth=credentials, connection_timeout=_TIMEOUT_SECONDS, telemetry_disabled=True
+            ) as driver,
+            driver.session() as session,
+        ):
             session.run("RETURN 1").consume()
     except AuthError as error:
         raise StackError(
@@ -54,7 +57,9 @@ def neo4j_server(addresses: Addresses) -> bool:
 
 def weaviate(addresses: Addresses) -> bool:
     """Whether it says that it is ready."""
-    connection = http.client.HTTPConnection(addresses.weaviate_http_host, addresses.weaviate_http_port, timeout=_TIMEOUT_SECONDS)
+    connection = http.client.HTTPConnection(
+        addresses.weaviate_http_host, addresses.weaviate_http_port, timeout=_TIMEOUT_SECONDS
+    )
     try:
         connection.request("GET", "/v1/.well-known/ready")
         return connection.getresponse().status == 200

@@ -125,9 +125,11 @@ def _fetch_jars(service: Service, workshop: Path, made: Path, report: Report, st
 
 def _fetch_jar(jar: Jar, repository: Path, made: Path) -> None:
     try:
-        from jgo.maven import MavenContext  # noqa: PLC0415 - comes with the extra
+        from jgo.maven import MavenContext
     except ModuleNotFoundError as error:
-        raise StackError("Fetching jars needs the extra `stack`: pip install 'strandline[stack]', or use --docker.") from error
+        raise StackError(
+            "Fetching jars needs the extra `stack`: pip install 'strandline[stack]', or use --docker."
+        ) from error
     context = MavenContext(repo_cache=repository, local_repos=[], timeout=60)
     component = context.project(jar.group, jar.artifact).at_version(jar.version)
     reason: Exception | None = None
@@ -143,7 +145,9 @@ def _fetch_jar(jar: Jar, repository: Path, made: Path) -> None:
             return
         reason = ValueError("its SHA-256 is not the one in the list")
         file.unlink()
-    raise StackError(f"{jar.filename} could not be fetched after {_TRIES} tries: {reason}. Check the network, then run it again.") from reason
+    raise StackError(
+        f"{jar.filename} could not be fetched after {_TRIES} tries: {reason}. Check the network, then run it again."
+    ) from reason
 
 
 def _build(
@@ -168,7 +172,14 @@ def _build(
     # `env` adds to what this process was given, so proxies and mirrors that a person has set up are obeyed.
     command = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items())]
     # Module files are read-only unless asked for otherwise, and then could not be deleted.
-    command += [toolchain.command, "install", "-v", "-modcacherw", "-ldflags=-s -w", f"{recipe.module}@v{service.version}"]
+    command += [
+        toolchain.command,
+        "install",
+        "-v",
+        "-modcacherw",
+        "-ldflags=-s -w",
+        f"{recipe.module}@v{service.version}",
+    ]
     report(f"building version {service.version} with Go; a few minutes, only this once")
     _run_build(service, command, report, stopped)
 
@@ -177,7 +188,7 @@ def _run_build(service: Service, command: list[str], report: Report, stopped: th
     started = next_report = time.monotonic()
     last: deque[str] = deque(maxlen=20)
     modules = packages = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as build:  # noqa: S603
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as build:
         assert build.stdout is not None
         try:
             for line in build.stdout:

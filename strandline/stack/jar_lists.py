@@ -11,12 +11,14 @@ from pathlib import Path
 from strandline.stack.installs import jar_list
 from strandline.stack.services import SERVICES, Jars, Service
 
-_HEAD = "# Every jar of {title} {version}, with its SHA-256. Made by `python -m strandline.stack.jar_lists`; do not edit.\n"
+_HEAD = (
+    "# Every jar of {title} {version}, with its SHA-256. Made by `python -m strandline.stack.jar_lists`; do not edit.\n"
+)
 
 
 def resolve(service: Service, recipe: Jars, cache: Path) -> str:
     """The text of the list: one line a jar, sorted by coordinates."""
-    import jgo  # noqa: PLC0415 - comes with the extra
+    import jgo
 
     lines: dict[tuple[str, str, str], str] = {}
     for root in recipe.roots:

@@ -2,7 +2,7 @@
 
 Everything of a stack is in its folder, so that several live side by side:
 
-    state.json        ports            neo4j.password   0600
+    state.json        ports            neo4j.password, weaviate.key   0600
     lock              one command at a time
     <service>/data    what must last   <service>/conf   rendered anew at each start
     <service>/log     the server's output (one older file is kept)
@@ -11,7 +11,6 @@ Everything of a stack is in its folder, so that several live side by side:
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -19,7 +18,6 @@ import signal
 import subprocess
 import threading
 import time
-import uuid
 from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -135,7 +133,7 @@ class NativeStack:
     @property
     def addresses(self) -> Addresses:
         """Where it is, running or not; raises StackError if the folder holds no native stack."""
-        return Addresses.local(self._state().ports, state.password(self.folder))
+        return Addresses.local(self._state().ports, state.all_secrets(self.folder))
 
     def process(self, name: str) -> ServerProcess | None:
         """The living process of a service; None if it does not run."""
@@ -150,9 +148,15 @@ class NativeStack:
         """The file with the service's output."""
         return self._home(name) / "log"
 
+    def log_tail(self, name: str, lines: int) -> str:
+        """The last lines of it; "" if it never ran."""
+        return tail(self.log(name), lines)
+
     def _status(self, service: Service) -> ServiceStatus:
         process = self.process(service.name)
-        published = [str(self._state().ports[service.name][name]) for name, port in service.ports.items() if port.published]
+        published = [
+            str(self._state().ports[service.name][name]) for name, port in service.ports.items() if port.published
+        ]
         return ServiceStatus(
             name=service.name,
             version=service.version,
@@ -177,7 +181,6 @@ class NativeStack:
 
     def _prepare_folder(self) -> None:
         self.folder.chmod(0o700)
-        state.password(self.folder)
         found = state.load(self.folder)
         if found is None:
             found = state.State("native", state.choose_ports(standard=self._standard_ports))
@@ -194,7 +197,9 @@ class NativeStack:
                 if not port_numbers.is_free(number):
                     taken = {used for others in numbers.values() for used in others.values()}
                     ports[port] = port_numbers.choose(number, prefer_standard=False, taken=taken)
-                    self._progress(name, f"port {number} is taken by {port_numbers.owner(number)}: moving {port} to {ports[port]}")
+                    self._progress(
+                        name, f"port {number} is taken by {port_numbers.owner(number)}: moving {port} to {ports[port]}"
+                    )
         return replace(found, ports=numbers)
 
     def _ensure_running(self, service: Service) -> None:
@@ -227,7 +232,13 @@ class NativeStack:
         """The command and its whole environment, after everything it reads has been written."""
         home = self._home(service.name)
         values = {name: str(number) for name, number in self._state().ports[service.name].items()}
-        values |= {"home": str(home), "data": str(home / "data"), "conf": str(home / "conf"), "new_id": _new_id()}
+        values |= {
+            "home": str(home),
+            "data": str(home / "data"),
+            "conf": str(home / "conf"),
+            "new_id": state.new_cluster_id(),
+        }
+        values["secret"] = state.secret(self.folder, service)
         for folder in ("data", "conf"):
             (home / folder).mkdir(parents=True, exist_ok=True)
         settings = render.native_settings(service, values)
@@ -249,22 +260,24 @@ class NativeStack:
         data = self._home(service.name) / "data"
         if service.name == "neo4j" and not (data / "databases").exists():
             (data / "dbms").mkdir(exist_ok=True)
-            write_private(data / "dbms" / "auth.ini", render.neo4j_auth_file(state.password(self.folder)))
+            write_private(data / "dbms" / "auth.ini", render.neo4j_auth_file(values["secret"]))
         if recipe.format_main and not (data / recipe.format_leaves).exists():
             arguments = [template.format_map(values) for template in recipe.format_arguments]
-            done = subprocess.run(  # noqa: S603
+            done = subprocess.run(
                 [*java, recipe.format_main, *arguments], env=environment, capture_output=True, text=True, check=False
             )
             if done.returncode != 0:
                 last = "\n".join((done.stdout + done.stderr).splitlines()[-_TAIL_LINES:])
-                raise StackError(f"{service.title}'s data folder {data} could not be formatted:\n{last}\nDelete it if it is not needed, and run it again.")
+                raise StackError(
+                    f"{service.title}'s data folder {data} could not be formatted:\n{last}\nDelete it if it is not needed, and run it again."
+                )
 
     def _wait_healthy(self, service: Service, process: ServerProcess) -> None:
         deadline = time.monotonic() + service.start_timeout.total_seconds()
         probe, addresses = PROBES[service.name], self.addresses
         while not probe(addresses):
             if not processes.alive(process):
-                raise StackError(self._obituary(service, f"ended {'while it was starting'}"))
+                raise StackError(self._obituary(service, "ended while it was starting"))
             if time.monotonic() > deadline:
                 raise StackError(self._obituary(service, f"does not answer after {service.start_timeout.seconds} s"))
             if self._stopped.wait(_PROBE_SECONDS):
@@ -277,10 +290,3 @@ class NativeStack:
             f"{service.title} {service.version} {what}. The last lines of {log}:\n{tail(log, _TAIL_LINES)}\n"
             f"Mend what they say and run `strandline stack up` again; `strandline stack logs {service.name}` shows more."
         )
-
-
-def _new_id() -> str:
-    """A cluster id as Kafka makes them: a random UUID in URL-safe base64. A leading dash would look like an option."""
-    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return text

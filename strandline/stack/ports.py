@@ -6,8 +6,6 @@ import random
 import socket
 from collections.abc import Collection
 
-import psutil
-
 _FIRST, _LAST = 20_000, 32_000
 """Below the range from which Linux (32768) and macOS (49152) give ports to outgoing connections: a service that is restarted finds its port
 free, and a client that calls a dead port cannot be connected to itself."""
@@ -34,10 +32,13 @@ def choose(standard: int, *, prefer_standard: bool, taken: Collection[int]) -> i
 
 
 def owner(port: int) -> str:
-    """Who listens there, for an error message; a guess without words if the system does not tell."""
+    """Who listens there, for an error message; "another program" if the system does not tell."""
+    import psutil  # Not at the top: it comes with the extra, and every command imports this module.
+
     try:
         for connection in psutil.net_connections(kind="tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            local = connection.laddr
+            if connection.status == psutil.CONN_LISTEN and local and local.port == port and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
     except psutil.Error:
         pass

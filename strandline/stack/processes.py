@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
-
 from strandline.stack.files import read_json
 
 _POLL_SECONDS = 0.05
@@ -91,6 +89,8 @@ def memory_bytes(process: ServerProcess) -> int:
     """Resident memory; 0 if it is gone."""
     if not alive(process):
         return 0
+    import psutil  # Not at the top: it comes with the extra, and every command imports this module.
+
     try:
         return int(psutil.Process(process.pid).memory_info().rss)
     except psutil.Error:
@@ -111,6 +111,8 @@ def _birth(pid: int) -> str | None:
 
 
 def _birth_elsewhere(pid: int) -> str | None:
+    import psutil
+
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"

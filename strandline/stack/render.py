@@ -12,14 +12,14 @@ _HASH_ROUNDS = 1024
 
 
 def native_settings(service: Service, values: Mapping[str, str]) -> dict[str, str]:
-    """All settings of a native server. `values` are its ports by name, and home, data, conf."""
-    return dict(service.settings) | {name: template.format_map(values) for name, template in service.native.items()}
+    """All settings of a native server. `values` are its ports by name, secret, home, data and conf."""
+    return _filled({**service.settings, **service.native}, values)
 
 
 def container_environment(service: Service, values: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a service's container. `values` are its published ports by name, and password."""
-    settings = dict(service.settings) | {name: template.format_map(values) for name, template in service.docker.items()}
-    own = {name: template.format_map(values) for name, template in service.container.environment.items()}
+    """The variables of a service's container. `values` are its published ports by name, secret and new_id."""
+    settings = _filled({**service.settings, **service.docker}, values)
+    own = _filled(service.container.environment, values)
     return own | {container_variable(service, name): value for name, value in settings.items()}
 
 
@@ -48,3 +48,7 @@ def neo4j_auth_file(password: str) -> str:
     for _ in range(_HASH_ROUNDS - 1):
         digest = hashlib.sha256(digest).digest()
     return f"{NEO4J_USER}:SHA-256,{digest.hex().upper()},{salt.hex().upper()},{_HASH_ROUNDS}:\n"
+
+
+def _filled(templates: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    return {name: template.format_map(values) for name, template in templates.items()}

@@ -3,7 +3,8 @@
 Native configuration files, `docker-compose.yml` and the container fixtures of the tests are all rendered from these rows, so one suite speaks of
 one thing. A setting stands once under `settings`; what differs between the two ways (addresses, folders) stands under `native` or `docker`.
 
-Templates use `str.format` names: every port by its name, and natively `{home}` (the service's own folder), `{data}` and `{conf}` inside it.
+Values are `str.format` templates. They may name every port, `{secret}` (the service's password or key, made for each stack), `{new_id}` (a new
+cluster id) and, natively, `{home}` (the service's own folder), `{data}` and `{conf}` inside it.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Service:
-    """One row. `start_timeout` counts from the process's start until the health check passes."""
+    """One row. `start_timeout` counts from the process's start until the health check passes; `credential_file` keeps its secret, "" for none."""
 
     name: str
     title: str
@@ -89,6 +90,7 @@ class Service:
     settings: Mapping[str, str]
     native: Mapping[str, str]
     docker: Mapping[str, str]
+    credential_file: str = ""
     start_timeout: timedelta = timedelta(minutes=2)
     stop_grace: timedelta = timedelta(seconds=30)
 
@@ -136,7 +138,7 @@ KAFKA = Service(
         data="/var/lib/kafka/data",
         health=("CMD", "/opt/kafka/bin/kafka-broker-api-versions.sh", "--bootstrap-server", "kafka:19092"),
         memory="1g",
-        environment={"CLUSTER_ID": "c3RyYW5kbGluZS1zdGFjaw", "KAFKA_HEAP_OPTS": "-Xms128m -Xmx512m"},
+        environment={"CLUSTER_ID": "{new_id}", "KAFKA_HEAP_OPTS": "-Xms128m -Xmx512m"},
     ),
     ports={"client": Port(9092), "controller": Port(9093, published=False)},
     settings={
@@ -203,14 +205,15 @@ NEO4J = Service(
         health=("CMD-SHELL", 'cypher-shell -u "$${NEO4J_AUTH%%/*}" -p "$${NEO4J_AUTH#*/}" "RETURN 1"'),
         memory="2g",
         environment={
-            "NEO4J_AUTH": NEO4J_USER + "/{password}",
+            "NEO4J_AUTH": NEO4J_USER + "/{secret}",
             "NEO4J_server_memory_heap_initial__size": "256m",
             "NEO4J_server_memory_heap_max__size": "1g",
         },
     ),
     ports={"bolt": Port(7687)},
+    credential_file="neo4j.password",
     settings={
-        # Loopback is shared by every account and every program of the machine, and the graph is the truth: so a password, also on a laptop.
+        # Loopback is shared by every account and program of the machine, and the graph is the truth: so a password, also on a laptop.
         "dbms.security.auth_enabled": "true",
         "server.bolt.enabled": "true",
         "server.http.enabled": "false",
@@ -252,7 +255,7 @@ WEAVIATE = Service(
         data="/var/lib/weaviate",
         health=("CMD", "wget", "--quiet", "--spider", "http://127.0.0.1:8080/v1/.well-known/ready"),
         memory="2g",
-        command=("--host", "0.0.0.0", "--port", "8080", "--scheme", "http"),
+        command=("--host", "0.0.0.0", "--port", "8080", "--scheme", "http"),  # noqa: S104 - inside the container
     ),
     ports={
         "http": Port(8080),
@@ -262,8 +265,16 @@ WEAVIATE = Service(
         "raft": Port(8300, published=False),
         "raft_rpc": Port(8301, published=False),
     },
+    credential_file="weaviate.key",
     settings={
-        "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "true",
+        # Its gRPC and cluster ports listen on every address and cannot be told otherwise; so nobody is let in without the key.
+        "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "false",
+        "AUTHENTICATION_APIKEY_ENABLED": "true",
+        "AUTHENTICATION_APIKEY_ALLOWED_KEYS": "{secret}",
+        "AUTHENTICATION_APIKEY_USERS": "strandline",
+        "CLUSTER_BASIC_AUTH_USERNAME": "strandline",
+        "CLUSTER_BASIC_AUTH_PASSWORD": "{secret}",
+        "CLUSTER_BIND_ADDR": "127.0.0.1",
         "AUTOSCHEMA_ENABLED": "false",
         "DEFAULT_VECTORIZER_MODULE": "none",
         "ENABLE_MODULES": "",

@@ -1,10 +1,12 @@
-"""A stack is a folder: `state.json` says how it runs and on which ports, `neo4j.password` holds its one secret."""
+"""A stack is a folder: `state.json` says how it runs and on which ports; each secret has a file of its own."""
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
-from collections.abc import Collection, Mapping
+import uuid
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,7 +14,7 @@ from typing import Literal
 from strandline.stack import ports
 from strandline.stack.errors import StackError
 from strandline.stack.files import read_json, write_private
-from strandline.stack.services import SERVICES
+from strandline.stack.services import SERVICES, Service
 
 Mode = Literal["native", "docker"]
 Ports = Mapping[str, Mapping[str, int]]
@@ -44,23 +46,36 @@ def save(folder: Path, state: State) -> None:
     write_private(folder / "state.json", json.dumps({"format": _FORMAT, **asdict(state)}, indent=2) + "\n")
 
 
-def password(folder: Path) -> str:
-    """The password of Neo4j's user, made on first use: 32 characters that need no quoting anywhere."""
-    file = folder / "neo4j.password"
+def secret(folder: Path, service: Service) -> str:
+    """The service's password or key, made on first use: 32 hexadecimal digits, which need no quoting anywhere. "" if it has none."""
+    if not service.credential_file:
+        return ""
+    file = folder / service.credential_file
     if not file.exists():
         write_private(file, secrets.token_hex(16) + "\n")
     return file.read_text(encoding="utf-8").strip()
 
 
-def choose_ports(*, standard: bool, published_only: bool = False, taken: Collection[int] = ()) -> dict[str, dict[str, int]]:
+def all_secrets(folder: Path) -> dict[str, str]:
+    """Every service's secret by its name."""
+    return {name: secret(folder, service) for name, service in SERVICES.items()}
+
+
+def new_cluster_id() -> str:
+    """A random UUID as Kafka writes them: URL-safe base64. A leading dash would look like an option."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
+
+
+def choose_ports(*, standard: bool) -> dict[str, dict[str, int]]:
     """A free port for each one in SERVICES; the standard ones where wanted and free."""
     chosen: dict[str, dict[str, int]] = {}
-    used = set(taken)
+    used: set[int] = set()
     for service in SERVICES.values():
         chosen[service.name] = {}
         for name, port in service.ports.items():
-            if port.published or not published_only:
-                number = ports.choose(port.standard, prefer_standard=standard, taken=used)
-                chosen[service.name][name] = number
-                used.add(number)
+            number = ports.choose(port.standard, prefer_standard=standard, taken=used)
+            chosen[service.name][name] = number
+            used.add(number)
     return chosen

