@@ -1,4 +1,4 @@
-"""The model's rows as properties of nodes, and back. Times go in as aware UTC datetimes and come out as such."""
+"""The model's rows as arguments of statements, and the rows of their answers as the model's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from neo4j.time import DateTime
-
 from graph.model import (
     AdmitPlan,
+    Closure,
     EntityRow,
     FactRow,
     NewArtifact,
@@ -43,14 +42,18 @@ def relation_key(relation: str) -> str:
     return relation if len(relation) <= RELATION_LENGTH else str(derived_id("relation", relation))
 
 
-def instant(value: DateTime | datetime) -> datetime:
-    """The driver's time as ours."""
-    native = value.to_native() if isinstance(value, DateTime) else value
-    return native.astimezone(UTC)
+def written(at: datetime | None) -> str | None:
+    """A time as statements take it: ISO 8601 in UTC."""
+    return None if at is None else at.astimezone(UTC).isoformat()
 
 
-def maybe_instant(value: DateTime | datetime | None) -> datetime | None:
-    return None if value is None else instant(value)
+def instant(text: str) -> datetime:
+    """A time as statements give it."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def maybe_instant(text: str | None) -> datetime | None:
+    return None if text is None else instant(text)
 
 
 def dataset_name(key: DatasetKey) -> str:
@@ -66,19 +69,18 @@ def shortened(name: str) -> str:
 # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def dataset_properties(plan: AdmitPlan) -> Properties:
-    key = plan.key
+def dataset_properties(key: DatasetKey) -> Properties:
     return {
         "id": key.dataset_id,
         "dataset_id": key.dataset_id,
         "user_id": key.user_id,
-        "name": key.dataset,
-        "created_at": plan.created_at,
+        "name": shortened(key.dataset),
+        "dataset": key.dataset,
     }
 
 
-def artifact_properties(plan: AdmitPlan, artifact: NewArtifact) -> Properties:
-    return {
+def artifact_argument(plan: AdmitPlan, artifact: NewArtifact) -> Properties:
+    properties = {
         "id": artifact.id,
         "dataset_id": plan.key.dataset_id,
         "dataset_token": dataset_token(plan.key),
@@ -88,9 +90,6 @@ def artifact_properties(plan: AdmitPlan, artifact: NewArtifact) -> Properties:
         "text": artifact.text,
         "title": artifact.title,
         "kind": artifact.kind,
-        "valid_at": artifact.valid_at,
-        "accepted_at": artifact.accepted_at,
-        "created_at": plan.created_at,
         "author": artifact.author,
         "source_type": artifact.source_type,
         "connector": artifact.connector,
@@ -101,10 +100,16 @@ def artifact_properties(plan: AdmitPlan, artifact: NewArtifact) -> Properties:
         "session_id": artifact.session_id,
         "tags": list(artifact.tags),
     }
-
-
-def entity_properties(plan: WritePlan, entity: EntityRow) -> Properties:
     return {
+        "id": artifact.id,
+        "valid_at": written(artifact.valid_at),
+        "accepted_at": written(artifact.accepted_at),
+        "properties": properties,
+    }
+
+
+def entity_argument(plan: WritePlan, entity: EntityRow) -> Properties:
+    properties = {
         "id": entity.id,
         "dataset_id": plan.key.dataset_id,
         "dataset_token": dataset_token(plan.key),
@@ -113,11 +118,11 @@ def entity_properties(plan: WritePlan, entity: EntityRow) -> Properties:
         "name_digest": name_digest(plan.key, entity.name_key),
         "type": entity.type,
         "description": entity.description,
-        "created_at": entity.created_at or plan.applied_at,
     }
+    return {"id": entity.id, "created_at": written(entity.created_at or plan.applied_at), "properties": properties}
 
 
-def fact_properties(plan: WritePlan, fact: FactRow) -> Properties:
+def fact_argument(plan: WritePlan, fact: FactRow) -> Properties:
     properties: Properties = {
         "id": fact.id,
         "dataset_id": plan.key.dataset_id,
@@ -128,12 +133,6 @@ def fact_properties(plan: WritePlan, fact: FactRow) -> Properties:
         "object_id": fact.object_id,
         "object": fact.object,
         "description": fact.description,
-        "valid_at": fact.valid_at,
-        "created_at": fact.created_at,
-        "invalid_at": fact.invalid_at,
-        "stated_invalid_at": fact.stated_invalid_at,
-        "expired_at": fact.expired_at,
-        "retracted_at": fact.retracted_at,
         "origin": fact.origin,
         "model_id": fact.model_id,
         "seq": fact.seq,
@@ -141,15 +140,26 @@ def fact_properties(plan: WritePlan, fact: FactRow) -> Properties:
     if fact.expired_at is None and fact.retracted_at is None:
         properties["slot"] = f"{fact.subject_id}/{relation_key(fact.relation)}"
         properties["triple"] = f"{properties['slot']}/{fact.object_id}"
-    return properties
+    times = ("valid_at", "created_at", "invalid_at", "stated_invalid_at", "expired_at", "retracted_at")
+    told = {name: written(at) for name in times if (at := getattr(fact, name)) is not None}
+    return {"subject_id": fact.subject_id, "object_id": fact.object_id, "properties": properties, **told}
+
+
+def closure_argument(plan: WritePlan, closure: Closure) -> Properties:
+    return {
+        "dataset_id": plan.key.dataset_id,
+        "fact_id": closure.fact_id,
+        "invalid_at": written(closure.invalid_at),
+        "expired_at": written(closure.expired_at),
+    }
 
 
 def write_id(key: DatasetKey, seq: int) -> str:
     return f"{key.dataset_id}/{seq}"
 
 
-def receipt_properties(plan: WritePlan, receipt: WriteReceipt) -> Properties:
-    return {
+def receipt_argument(plan: WritePlan, receipt: WriteReceipt) -> Properties:
+    properties = {
         "id": write_id(plan.key, receipt.seq),
         "dataset_id": plan.key.dataset_id,
         "name": f"write {receipt.seq}",
@@ -162,8 +172,8 @@ def receipt_properties(plan: WritePlan, receipt: WriteReceipt) -> Properties:
         "restated_fact_ids": list(receipt.restated_fact_ids),
         "closed_fact_ids": list(receipt.closed_fact_ids),
         "failed": receipt.failed,
-        "applied_at": plan.applied_at,
     }
+    return {"applied_at": written(plan.applied_at), "properties": properties}
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

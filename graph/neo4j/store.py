@@ -26,20 +26,22 @@ from graph.neo4j.cypher import statement
 from graph.neo4j.database import Database, Row, Transaction
 from graph.neo4j.rows import (
     Properties,
-    artifact_properties,
+    artifact_argument,
+    closure_argument,
     dataset_name,
     dataset_properties,
-    entity_properties,
+    entity_argument,
     entity_row,
-    fact_properties,
+    fact_argument,
     fact_row,
     instant,
     maybe_instant,
     name_digest,
-    receipt_properties,
+    receipt_argument,
     relation_key,
     stored_write,
     write_id,
+    written,
 )
 from topics.errors import Permanent
 from topics.keys import DatasetKey
@@ -117,7 +119,7 @@ def _one_a_dataset(keys: Iterable[DatasetKey]) -> None:
 
 
 def _admit_argument(plan: AdmitPlan) -> Properties:
-    artifacts = {artifact.id: artifact_properties(plan, artifact) for artifact in reversed(plan.artifacts)}
+    artifacts = {artifact.id: artifact_argument(plan, artifact) for artifact in reversed(plan.artifacts)}
     ordered = list(reversed(artifacts.values()))
     return {
         "dataset_id": plan.key.dataset_id,
@@ -126,7 +128,8 @@ def _admit_argument(plan: AdmitPlan) -> Properties:
         "epoch": plan.fence.epoch,
         "log_id": plan.log_id,
         "position": plan.position,
-        "dataset_node": dataset_properties(plan),
+        "created_at": written(plan.created_at),
+        "dataset_properties": dataset_properties(plan.key),
         "ids": [artifact["id"] for artifact in ordered],
         "artifacts": ordered,
     }
@@ -184,7 +187,7 @@ def _fence_argument(plan: WritePlan) -> Properties:
         "epoch": plan.fence.epoch,
         "first": plan.first,
         "last": plan.last,
-        "applied_at": plan.applied_at,
+        "applied_at": written(plan.applied_at),
     }
 
 
@@ -198,18 +201,9 @@ def _write_outcome(plan: WritePlan, row: Row) -> WriteOutcome:
 
 async def _write(tx: Transaction, plans: Sequence[WritePlan]) -> None:
     """The effects of the plans that passed: at most four statements, only those that have something to write."""
-    entities = [entity_properties(plan, entity) for plan in plans for entity in plan.new_entities]
-    facts = [fact_properties(plan, fact) for plan in plans for fact in plan.new_facts]
-    closures = [
-        {
-            "dataset_id": plan.key.dataset_id,
-            "fact_id": one.fact_id,
-            "invalid_at": one.invalid_at,
-            "expired_at": one.expired_at,
-        }
-        for plan in plans
-        for one in plan.closures
-    ]
+    entities = [entity_argument(plan, entity) for plan in plans for entity in plan.new_entities]
+    facts = [fact_argument(plan, fact) for plan in plans for fact in plan.new_facts]
+    closures = [closure_argument(plan, closure) for plan in plans for closure in plan.closures]
     if entities:
         await tx.one(_ENTITIES, entities=entities)
     if facts:
@@ -223,7 +217,7 @@ async def _write(tx: Transaction, plans: Sequence[WritePlan]) -> None:
     mentions = [
         {"artifact_id": text, "entity_id": entity} for plan in plans for text, entity in dict.fromkeys(plan.mentions)
     ]
-    receipts = [receipt_properties(plan, receipt) for plan in plans for receipt in plan.receipts]
+    receipts = [receipt_argument(plan, receipt) for plan in plans for receipt in plan.receipts]
     noted = await tx.one(_NOTES, receipts=receipts, states=states, mentions=mentions)
     _all_there(len(states), noted["states"], "a text or fact that a plan links is not stored")
     _all_there(len(mentions), noted["mentions"], "a text or entity that a plan links is not stored")
