@@ -1,0 +1,1 @@
+"""The shell people touch: settings, wiring, command line, HTTP API, the stack of services."""
