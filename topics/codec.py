@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from topics.envelope import Envelope, Headers, Incoming, Outgoing
 from topics.errors import Refused, Undecodable
@@ -28,7 +29,7 @@ varints."""
 
 
 def encode(outgoing: Outgoing) -> Encoded:
-    """Raises Refused when the record is larger than its topic allows: better here than as a producer's error later."""
+    """Raises Refused when the record is larger than its topic allows, better here than as a producer's error later, or is no Unicode."""
     spec = topic(outgoing.topic)
     if type(outgoing.record) is not spec.value:
         raise TypeError(f"{outgoing.topic} carries {spec.value.__name__}, not {type(outgoing.record).__name__}")
@@ -45,9 +46,14 @@ def encode(outgoing: Outgoing) -> Encoded:
         sequence=outgoing.sequence,
         traceparent=outgoing.traceparent,
     )
-    encoded = Encoded(
-        spec.name, record.key.encode(), record.model_dump_json(exclude_defaults=True).encode(), envelope.headers()
-    )
+    try:
+        value = record.model_dump_json(exclude_defaults=True).encode()
+        encoded = Encoded(spec.name, record.key.encode(), value, envelope.headers())
+    except (PydanticSerializationError, UnicodeEncodeError):
+        # The cause would show the text, so it is left out.
+        raise Refused(
+            f"the record for {spec.name} holds half a surrogate pair: decode its bytes with a replacement"
+        ) from None
     size = encoded_bytes(encoded)
     if size > spec.max_bytes - _FRAME_BYTES:
         raise Refused(f"the record for {spec.name} has {size} bytes, more than the {spec.max_bytes} the topic takes")

@@ -125,6 +125,6 @@ def _incoming(topic: str, record: ConsumerRecord[bytes | None, bytes | None]) ->
         offset=record.offset,
         key=record.key,
         value=record.value,
-        headers=tuple((name, value) for name, value in record.headers),
+        headers=tuple((name, value or b"") for name, value in record.headers),  # Kafka allows null
         timestamp=datetime.fromtimestamp(record.timestamp / 1000, UTC) if stamped else None,
     )
