@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connectors.base import Item, ReadOptions, Skipped
+from connectors.canonical import clean_line
 from connectors.mail.mbox import read_mail
 from connectors.mail.normalize import Found
 from topics.errors import Refused
@@ -56,7 +57,7 @@ class MaildirSource:
                 yield Item(self._outcome(path, file, options), file.cursor, done)
 
     def _outcome(self, root: Path, file: _File, options: ReadOptions) -> SourceEvent | Skipped:
-        where = str(file.path.relative_to(root))
+        where = clean_line(_shown(str(file.path.relative_to(root))))
         for flag, reason in (("T", "trashed"), ("D", "draft")):
             if flag in file.flags:
                 return Skipped(where, reason, f"the file's name has the flag {flag}")
@@ -69,7 +70,7 @@ class MaildirSource:
             # A mail program may move a mail between the listing and the reading.
             return Skipped(where, "unreadable", type(error).__name__)
         arrived_at = datetime.fromtimestamp(stat.st_mtime, UTC)
-        container = Container(id=file.folder, name=file.folder, kind="mailbox")
+        container = Container(id=clean_line(file.folder), name=clean_line(file.folder), kind="mailbox")
         if content.startswith(b"From "):
             content = content.partition(b"\n")[2]
         return read_mail(content, stat.st_size, Found(self.name, where, container, arrived_at), options)
@@ -83,7 +84,7 @@ def _files(path: Path) -> list[_File]:
     ]
     if folders:
         return sorted(file for name, folder in folders for file in _mails(name, folder))
-    files = [_File(str(eml.parent.relative_to(path)), eml.name, eml, "") for eml in _eml_files(path)]
+    files = [_File(_shown(str(eml.parent.relative_to(path))), _shown(eml.name), eml, "") for eml in _eml_files(path)]
     if not files:
         raise Refused(f"{path} holds no mail: neither a Maildir's cur and new nor .eml files", field="path")
     return sorted(files)
@@ -108,7 +109,7 @@ def _eml_files(path: Path) -> Iterator[Path]:
 
 
 def _folder_name(root: Path, folder: Path) -> str:
-    return str(folder.relative_to(root)).lstrip(".").replace("/.", "/") or _INBOX
+    return _shown(str(folder.relative_to(root))).lstrip(".").replace("/.", "/") or _INBOX
 
 
 def _mails(name: str, folder: Path) -> Iterator[_File]:
@@ -117,7 +118,13 @@ def _mails(name: str, folder: Path) -> Iterator[_File]:
             if not entry.name.startswith("."):
                 unique, _, info = entry.name.partition(":2,")
                 # Some file systems allow no colon; mailers then write ! or ;
-                yield _File(name, unique.partition("!2,")[0].partition(";2,")[0], Path(entry.path), info)
+                unique = unique.partition("!2,")[0].partition(";2,")[0]
+                yield _File(name, _shown(unique), Path(entry.path), info)
+
+
+def _shown(name: str) -> str:
+    """A file name as text: bytes that are no UTF-8 become escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _size(path: Path) -> int:

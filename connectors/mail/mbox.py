@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from connectors.base import Item, ReadOptions, Skipped
-from connectors.canonical import sha256_hex
+from connectors.canonical import clean_line, sha256_hex
 from connectors.mail.headers import instant
 from connectors.mail.normalize import Found, normalize
 from topics.errors import Refused
@@ -81,7 +81,8 @@ class MboxSource:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         stat = _checked(path).stat()
         arrived_at = datetime.fromtimestamp(stat.st_mtime, UTC)
-        container = Container(id=path.name, name=path.stem, kind="mailbox")
+        place = clean_line(path.name.encode("utf-8", "backslashreplace").decode())
+        container = Container(id=place, name=place.removesuffix(path.suffix), kind="mailbox")
         with path.open("rb") as file:
             head = file.read(_LINE_BYTES)
             if head.strip() and not (_is_mbox(head) or looks_like_mail(head)):
@@ -97,7 +98,7 @@ class MboxSource:
             for mail in mails:
                 found = Found(
                     self.name,
-                    f"{path.name}, byte {mail.start}",
+                    f"{place}, byte {mail.start}",
                     container,
                     _from_line_date(mail.from_line) or arrived_at,
                 )
