@@ -1,0 +1,1 @@
+"""Models behind two seams (base.py): one reads texts, one makes vectors. registry.py opens them."""

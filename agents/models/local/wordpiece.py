@@ -91,7 +91,8 @@ def _clean(char: str) -> str:
     if code < 0x80:
         return " " if char in " \t\n\r" else "" if code < 0x20 or code == 0x7F else char
     category = unicodedata.category(char)
-    if category.startswith("C") or code == 0xFFFD:
+    # Not Cn: what Unicode has not assigned yet is kept, as the library that trained with the model does.
+    if category in ("Cc", "Cf", "Co", "Cs") or code == 0xFFFD:
         return ""
     if category == "Zs":
         return " "
