@@ -34,6 +34,7 @@ __all__ = [
     "default_folder",
     "down",
     "env",
+    "log_tail",
     "open_stack",
     "status",
     "up",
@@ -68,6 +69,11 @@ def status(folder: Path | None = None) -> list[ServiceStatus]:
 def env(folder: Path | None = None) -> dict[str, str]:
     """The STRANDLINE_ variables that lead to the stack, secrets included; raises StackError if the folder holds no stack."""
     return _existing(folder).addresses.as_environment()
+
+
+def log_tail(name: str, lines: int, folder: Path | None = None) -> str:
+    """The last lines of a service's output; raises StackError if the folder holds no stack."""
+    return _existing(folder).log_tail(name, lines)
 
 
 def open_stack(
