@@ -267,7 +267,7 @@ class StoredWrite:
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """A fact and the texts that state it (artifact ids, oldest first)."""
+    """A fact and the texts that state it: artifact ids by `valid_at`, oldest first, as many as were asked for."""
 
     fact: FactRow
     source_ids: tuple[Id, ...]
@@ -299,6 +299,7 @@ class Neighbourhood:
     facts: Mapping[Id, FactView] = field(default_factory=dict)
     """The facts asked for, those of the entities asked for, and those the texts asked for state."""
     facts_of_entity: Mapping[Id, tuple[Id, ...]] = field(default_factory=dict)
+    """Of each entity asked for that has any, the newest first."""
     texts: Mapping[Id, TextView] = field(default_factory=dict)
     """The texts asked for and every source of `facts`."""
 

@@ -101,8 +101,13 @@ class GraphReader(Protocol):
         as_of: datetime,
         known_at: datetime,
         facts_per_entity: int = 10,
+        sources_per_fact: int = 5,
     ) -> Neighbourhood:
-        """Found ids made whole: see Neighbourhood. Ids of another dataset are as unknown ones: left out."""
+        """Found ids made whole: see Neighbourhood. Ids of another dataset are as unknown ones: left out.
+
+        Of an entity the facts with the newest `valid_at`, of a fact the oldest texts, each up to its limit: a hub or an often repeated
+        fact must not make the answer large.
+        """
         ...
 
 
