@@ -29,7 +29,6 @@ Document = dict[str, Any]
 def document(values: Mapping[str, Mapping[str, str]]) -> Document:
     """The compose file as data. `values` by service: its published ports by name, secret and new_id, each a text or a `${variable}`."""
     return {
-        "name": "strandline",
         "services": {name: _service(service, values[name]) for name, service in SERVICES.items()},
         "volumes": {f"{name}-data": {} for name in SERVICES},
     }

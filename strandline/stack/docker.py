@@ -118,7 +118,6 @@ class DockerStack:
             | {"secret": secrets[name], "new_id": file.read_text(encoding="utf-8").strip()}
             for name in SERVICES
         }
-        # The name on the command line wins over the one in the file.
         write_private(self.compose_file, compose.yaml(compose.document(values)))
 
     def _compose(self, *arguments: str) -> str:
