@@ -44,6 +44,9 @@ EVENTS_KEPT: Final = 10_000
 OWN_FOLLOWERS: Final = 16
 """Streams at once that come from further back: each is a connection to the log."""
 
+MAX_STREAMS: Final = 200
+"""Open at once in one process."""
+
 HEARTBEAT: Final = timedelta(seconds=15)
 _HISTORY_AHEAD: Final = 1000
 """Events read ahead of a reader that comes from further back: it sets the pace."""
@@ -89,7 +92,7 @@ class Watch:
             async with asyncio.timeout(deadline.total_seconds()):
                 while True:
                     view = self._feed.latest(self._run_id)
-                    if view is not None and reached(view.state, until):
+                    if self._feed.closed or (view is not None and reached(view.state, until)):
                         return view
                     self.changed.clear()
                     await self.changed.wait()
@@ -186,16 +189,23 @@ class RunFeed:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end_streams()
+        self.wind_down()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    def end_streams(self) -> None:
-        """Every stream ends after what it is just saying; new ones end at once."""
+    def wind_down(self) -> None:
+        """Every stream ends after what it is just saying, every wait with what is known; new ones at once."""
         self._closed = True
+        for watches in self._watches.values():
+            for watch in watches:
+                watch.changed.set()
         for subscription in self._subscriptions:
             subscription.end()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,8 +280,10 @@ class RunFeed:
         """The user's events, from now on or behind the token `after`; a heartbeat first, and after each silence of `heartbeat`.
 
         In order per dataset. Ends when the feed closes, or when the reader is too slow. Raises Outage while the log is away, Refused
-        for a token that is none, Retryable when too many streams come from far back.
+        for a token that is none, Retryable when too many streams are open or come from far back.
         """
+        if len(self._subscriptions) >= MAX_STREAMS:
+            raise Retryable(f"{MAX_STREAMS} streams are open, no more are taken", retry_after=timedelta(seconds=10))
         await self.started(timedelta(seconds=2))
         log_id = self._log.log_id
         vector = tuple(self._positions) if after is None else decode_token(after, log_id)
