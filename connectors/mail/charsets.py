@@ -52,7 +52,7 @@ def codec_of(label: str) -> str:
     name = _ALIASES.get(name, name)
     try:
         found = codecs.lookup(name).name
-        b"".decode(found)  # Refuses transforms such as hex or zip.
+        b"a".decode(found, "ignore")  # Refuses transforms such as hex or zip.
     except (LookupError, ValueError, TypeError):
         return ""
     return "" if found.replace("-", "_") in _NEVER else found

@@ -106,19 +106,24 @@ def _after(node: LexborNode) -> Iterator[LexborNode]:
 
 
 def _text(body: LexborNode) -> str:
-    out: list[str] = []
+    out: list[str] = [""]
     preformatted = 0
     for node, opens in _walk(body):
         tag = node.tag or ""
+        at_line_start = out[-1].endswith("\n")
         if node.is_text_node:
             words = node.text_content or ""
-            out.append(words if preformatted else re.sub(r"\s+", " ", words))
-        elif tag == "br" and opens:
-            out.append("\n")
+            words = words if preformatted else re.sub(r"\s+", " ", words)
+            if not (words == " " and at_line_start):
+                out.append(words)
+        elif tag == "br":
+            if opens:
+                out.append("\n")
         elif tag == "p":
             out.append("\n\n")
         elif tag in _BLOCKS:
-            out.append("\n")
+            if not at_line_start:
+                out.append("\n")
             if tag == "li" and opens:
                 out.append("- ")
             preformatted += (1 if opens else -1) if tag == "pre" else 0
