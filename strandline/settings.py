@@ -231,6 +231,13 @@ def named_values() -> Mapping[str, Mapping[str, str | None]]:
     }
 
 
+def unnamed_services() -> tuple[str, ...]:
+    """Services whose address is set nowhere: a stack of one's own has to provide them."""
+    addresses = {"kafka": "bootstrap", "neo4j": "uri", "weaviate": "http_url"}
+    named = {name for values in named_values().values() for name in values}
+    return tuple(service for service, field in addresses.items() if variable(service, field) not in named)
+
+
 def child_environment(changes: Mapping[str, str]) -> dict[str, str]:
     """This process's environment with `changes`, for a process that is started from here."""
     return {**os.environ, **changes}

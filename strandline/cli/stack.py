@@ -49,7 +49,7 @@ def up(
     if docker and native:
         raise typer.BadParameter("choose --docker or --native, not both")
     mode: stack.Mode = "docker" if docker else "native" if native else "auto"
-    with _errors_told(), _progress() as progress:
+    with _errors_told(), shown_progress() as progress:
         stack.up(_place(folder), mode, progress=progress)
     status(folder, as_json)
     if not as_json:
@@ -60,7 +60,7 @@ def up(
 @app.command(epilog="Example: strandline stack down")
 def down(folder: FolderOption = None, as_json: JsonOption = False) -> None:
     """Stop the services. Data and ports are kept for the next start."""
-    with _errors_told(), _progress() as progress:
+    with _errors_told(), shown_progress() as progress:
         stack.down(_place(folder), progress)
     if as_json:
         show_json({"stopped": True})
@@ -135,7 +135,7 @@ def _errors_told() -> Iterator[None]:
 
 
 @contextmanager
-def _progress() -> Iterator[stack.Progress]:
+def shown_progress() -> Iterator[stack.Progress]:
     """A line for each service that moves, on a terminal; else a plain line for each step. On standard error, beside any JSON."""
     if not sys.stderr.isatty():
         yield lambda service, line: tell(f"{service or 'stack'}: {line}")

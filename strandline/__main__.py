@@ -1,0 +1,3 @@
+from strandline.cli import main
+
+main()
