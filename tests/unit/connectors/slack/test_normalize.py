@@ -279,7 +279,7 @@ def test_a_message_by_nobody_is_by_a_ghost() -> None:
         {},
         {"ts": "x"},
         {"ts": None},
-        {"ts": "1.0"},
+        {"ts": "1.0", "text": "no channel"},
         {"ts": "99999999999", "text": "x", "channel": "C1"},
         {"subtype": "message_changed", "ts": "1.0"},
     ],
