@@ -10,6 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 GENERATED: Mapping[str, str] = {
+    "docker-compose.yml": "strandline.stack.compose:text",
+    "docs/asyncapi.yaml": "topics.asyncapi:render",
+    "docs/openapi.json": "strandline.api.openapi:text",
     "docs/cli.md": "strandline.cli.reference:document",
     "docs/settings.md": "strandline.setting_rows:settings_document",
     ".env.example": "strandline.setting_rows:environment_example",

@@ -47,6 +47,11 @@ def with_variables() -> Document:
     )
 
 
+def text() -> str:
+    """The file of the checkout."""
+    return HEAD + yaml(with_variables())
+
+
 def yaml(value: Document, indent: int = 0) -> str:
     """The document as YAML. Every text is quoted as JSON has it, which YAML reads the same."""
     lines = []

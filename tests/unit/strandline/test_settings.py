@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,14 +15,15 @@ from topics.errors import Refused
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """No variable, no .env and no running stack of whoever runs the tests."""
     for name in [name for name in os.environ if name.startswith(settings.PREFIX)]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STRANDLINE_STACK_FOLDER", str(tmp_path / "stack"))
     settings.load.cache_clear()
-    return tmp_path
+    yield tmp_path
+    settings.load.cache_clear()
 
 
 def running_stack(folder: Path) -> None:
