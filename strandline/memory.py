@@ -7,7 +7,7 @@ away or behind, so a run is looked for in both and the furthest state is told.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, get_args
@@ -38,6 +38,9 @@ PAGE_LIMIT: Final = 200
 _STORE_PATIENCE: Final = timedelta(seconds=2)
 """For the run store, where the feed has an answer of its own."""
 
+Searching = Callable[[SearchBody], Awaitable[SearchAnswer]]
+"""Answers a question: `strandline/findings.py` makes one from the graph's search. Raises NotFound for an unknown dataset."""
+
 Edge = Literal["api", "cli", "sdk"]
 
 
@@ -63,6 +66,7 @@ class Memory:
     log: Log
     feed: RunFeed
     run_store: RunStore
+    searching: Searching
     health: HealthCheck
     clock: Clock = field(default_factory=SystemClock)
     wait_limit: timedelta = WAIT_LIMIT
@@ -172,7 +176,7 @@ class Memory:
 
     async def search(self, body: SearchBody) -> SearchAnswer:
         """Hits, the best first. Raises NotFound for a dataset without a text."""
-        raise NotImplementedError
+        return await self.searching(body)
 
     def events(
         self, user_id: str, *, dataset: str | None = None, after: str | None = None

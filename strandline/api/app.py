@@ -24,8 +24,8 @@ Identify = Callable[[web.BaseRequest], Principal]
 _Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _METHODS: Final = frozenset({"GET", "POST"})
-_TRACEPARENT: Final = "strandline.traceparent"
-_PRINCIPAL: Final = "strandline.principal"
+_TRACEPARENT: Final = web.RequestKey("traceparent", str)
+_PRINCIPAL: Final = web.RequestKey("principal", Principal)
 
 
 def make_app(memory: Memory, metrics: HttpMetrics, *, identify: Identify = identify) -> web.Application:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from strandline.api.app import make_app
@@ -102,7 +103,7 @@ async def _listen(runner: web.AppRunner, host: str, port: int) -> Listening:
     return Listening(bound[0], bound[1])
 
 
-class _Connection(RequestHandler[Any]):
+class _Connection(RequestHandler):
     """Answers what is no readable HTTP request in our error body too: aiohttp itself does so in plain text, outside the application."""
 
     __slots__ = ()
@@ -122,16 +123,19 @@ class _Connection(RequestHandler[Any]):
         return ours
 
     def log_exception(self, *args: Any, **fields: Any) -> None:
-        # The exception's text repeats the caller's bytes.
-        log.info("http.unreadable")
+        error = fields.get("exc_info")
+        if isinstance(error, HttpProcessingError):
+            log.info("http.unreadable", kind=type(error).__name__)  # its text repeats the caller's bytes
+        else:
+            log.error("http.connection_failed", exc_info=error)
 
 
-class _Server(web.Server[Any]):
-    def __call__(self) -> RequestHandler[Any]:
+class _Server(web.Server):
+    def __call__(self) -> RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
 
 class _Runner(web.AppRunner):
-    async def _make_server(self) -> web.Server[Any]:
+    async def _make_server(self) -> web.Server:
         made = await super()._make_server()
         return _Server(made.request_handler, request_factory=made.request_factory, loop=made._loop, **made._kwargs)
