@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 from agents.contract import Done, GaveUp, Result, RunNote, Turn
 from agents.deps import Deps
@@ -24,6 +25,10 @@ from topics.errors import Permanent
 from topics.records import EntityMention, FactStatement, GraphWrite, RememberText, StatedFact
 
 STAGE = "extract"
+
+SURELY_NEW = timedelta(seconds=10)
+"""A text accepted within this comes for the first time, but for a crash just now; asking the graph would cost the common
+case a read a turn."""
 
 
 async def run(turn: Turn[RememberText], deps: Deps) -> Sequence[Result]:
@@ -66,9 +71,10 @@ def _gave_up(text: RememberText, error: Permanent, traceparent: str) -> GaveUp:
 
 
 async def _written_up_to(turn: Turn[RememberText], deps: Deps) -> int:
-    """The last number whose write is in the graph, asked only where a text comes again: its answer would be skipped,
+    """The last number whose write is in the graph, asked only where a text may come again: its answer would be skipped,
     so none is bought."""
-    if not any(text.redelivered for text in turn.records):
+    recent = deps.clock.now() - SURELY_NEW
+    if all(text.accepted_at > recent and not text.redelivered for text in turn.records):
         return 0
     head = await deps.candidates(CandidateQuery(turn.key, frozenset(), frozenset(), frozenset()))
     return head.applied_seq
