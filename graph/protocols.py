@@ -91,6 +91,10 @@ class GraphReader(Protocol):
         language."""
         ...
 
+    async def find_entities(self, key: DatasetKey, words: str, limit: int) -> Sequence[tuple[Id, float]]:
+        """Entity ids by the words of their names; else as `find_texts`. What search has of entities while the index is away."""
+        ...
+
     async def neighbourhood(
         self,
         key: DatasetKey,

@@ -9,7 +9,9 @@ from tests.services import weaviate_client
 pytestmark = pytest.mark.connected
 
 
-async def test_the_pinned_weaviate_finds_the_rare_word_and_the_canary_leaves_nothing_behind(services: Addresses) -> None:
+async def test_the_pinned_weaviate_finds_the_rare_word_and_the_canary_leaves_nothing_behind(
+    services: Addresses,
+) -> None:
     async with weaviate_client(services) as client:
         await check_keyword_search(client)
 
