@@ -60,11 +60,11 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return value
 
 
-def tail(path: Path, lines: int) -> str:
-    """The last lines of a log, at most 64 KiB of it; "" if there is none."""
+def tail(path: Path, lines: int, start: int = 0) -> str:
+    """The last lines of a log from byte `start` on, at most 64 KiB of it; "" if there is none."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 65536))
+            file.seek(max(start, path.stat().st_size - 65536))
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return ""

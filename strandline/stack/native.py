@@ -204,11 +204,14 @@ class NativeStack:
 
     def _ensure_running(self, service: Service) -> None:
         process = self.process(service.name)
+        log_start = 0
         if process is None:
             files = install(service, self._cache, lambda line: self._progress(service.name, line), self._stopped)
             self._check_ports(service)
-            process = self._launch(service, files)
-        self._wait_healthy(service, process)
+            command, environment = self._command(service, files)
+            log_start = self._rotate_log(service.name)
+            process = self._launch(service, command, environment)
+        self._wait_healthy(service, process, log_start)
 
     def _check_ports(self, service: Service) -> None:
         for name, number in self._state().ports[service.name].items():
@@ -218,13 +221,16 @@ class NativeStack:
                     "Stop that program and run it again; or stop this stack, and its next start takes other ports."
                 )
 
-    def _launch(self, service: Service, files: Path) -> ServerProcess:
-        command, environment = self._command(service, files)
-        log = self.log(service.name)
+    def _rotate_log(self, name: str) -> int:
+        """Put a long log aside; gives the byte at which the next lines will stand."""
+        log = self.log(name)
         if log.exists() and log.stat().st_size > _LOG_BYTES:
             log.replace(log.with_name("log.1"))
+        return log.stat().st_size if log.exists() else 0
+
+    def _launch(self, service: Service, command: list[str], environment: dict[str, str]) -> ServerProcess:
         self._progress(service.name, f"starting version {service.version}")
-        process = processes.spawn(command, environment=environment, log=log)
+        process = processes.spawn(command, environment=environment, log=self.log(service.name))
         write_private(self._home(service.name) / "pid", json.dumps(asdict(process)) + "\n")
         return process
 
@@ -272,21 +278,22 @@ class NativeStack:
                     f"{service.title}'s data folder {data} could not be formatted:\n{last}\nDelete it if it is not needed, and run it again."
                 )
 
-    def _wait_healthy(self, service: Service, process: ServerProcess) -> None:
+    def _wait_healthy(self, service: Service, process: ServerProcess, log_start: int) -> None:
         deadline = time.monotonic() + service.start_timeout.total_seconds()
         probe, addresses = PROBES[service.name], self.addresses
         while not probe(addresses):
             if not processes.alive(process):
-                raise StackError(self._obituary(service, "ended while it was starting"))
+                raise StackError(self._obituary(service, "ended while it was starting", log_start))
             if time.monotonic() > deadline:
-                raise StackError(self._obituary(service, f"does not answer after {service.start_timeout.seconds} s"))
+                what = f"does not answer after {service.start_timeout.seconds} s"
+                raise StackError(self._obituary(service, what, log_start))
             if self._stopped.wait(_PROBE_SECONDS):
                 raise StackError(f"{service.title} was not waited for, because another service failed.")
         self._progress(service.name, f"ready ({process.pid})")
 
-    def _obituary(self, service: Service, what: str) -> str:
+    def _obituary(self, service: Service, what: str, log_start: int) -> str:
         log = self.log(service.name)
         return (
-            f"{service.title} {service.version} {what}. The last lines of {log}:\n{tail(log, _TAIL_LINES)}\n"
+            f"{service.title} {service.version} {what}. The last lines of {log}:\n{tail(log, _TAIL_LINES, log_start)}\n"
             f"Mend what they say and run `strandline stack up` again; `strandline stack logs {service.name}` shows more."
         )

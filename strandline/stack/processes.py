@@ -102,12 +102,15 @@ def _birth(pid: int) -> str | None:
     if not _PROC.joinpath("self").exists():
         return _birth_elsewhere(pid)
     try:
-        # The command's name stands in parentheses and may contain anything; after it come state (3rd) … start time in ticks since boot (22nd).
+        # The command's name stands in parentheses and may contain anything; after it come state (3rd field), …, number of threads (20th),
+        # …, start time in ticks since boot (22nd).
         fields = _PROC.joinpath(str(pid), "stat").read_text().rpartition(")")[2].split()
         boot = _PROC.joinpath("sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else f"{boot}/{fields[19]}"
+    # The first thread of a killed process may be dead while others still hold its files and ports.
+    dead = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if dead else f"{boot}/{fields[19]}"
 
 
 def _birth_elsewhere(pid: int) -> str | None:

@@ -91,7 +91,7 @@ class Service:
     native: Mapping[str, str]
     docker: Mapping[str, str]
     credential_file: str = ""
-    start_timeout: timedelta = timedelta(minutes=2)
+    start_timeout: timedelta = timedelta(minutes=3)
     stop_grace: timedelta = timedelta(seconds=30)
 
 

@@ -50,6 +50,9 @@ def test_a_server_that_dies_at_once_is_reported_with_its_last_words(
         str(caught.value),
     )
     assert native.process("weaviate") is None
+    with pytest.raises(StackError) as again:
+        native.start("weaviate")
+    assert str(again.value).count("the disk is on fire") == 1
 
 
 def test_a_server_that_never_answers_is_reported_at_the_deadline(
