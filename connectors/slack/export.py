@@ -1,6 +1,6 @@
 """A Slack export: users.json, channels.json (groups, dms, mpims), and a folder a conversation with a file a day.
 
-Order: conversation, day, place in the file. Cursor: `folder/day#index`.
+Order: day, conversation, place in the file, so that a memory hears things about as they happened. Cursor: `folder/day#index`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _CURSOR = re.compile(r"(?P<folder>.+)/(?P<day>\d{4}-\d{2}-\d{2})#(?P<index>\d{1,
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Step:
-    folder: str
     day: str
+    folder: str
     index: int
 
     def __str__(self) -> str:
@@ -68,8 +68,8 @@ class SlackExportSource:
                 yield from (Item(skipped, "", 0) for skipped in [*tree.left_out, *problems])
             team = options.instance_id or names.team or UNKNOWN_TEAM
             done = 0
-            for folder, day, size in _days(tree, root):
-                if after is None or (folder, day) >= (after.folder, after.day):
+            for day, folder, size in _days(tree, root):
+                if after is None or (day, folder) >= (after.day, after.folder):
                     conversation = _conversation(folder, names)
                     for step, share, outcome in _read_day(
                         tree, root, (folder, day), (team, names, conversation), options
@@ -82,7 +82,7 @@ class SlackExportSource:
 def _read_day(
     tree: Tree, root: str, day: tuple[str, str], context: tuple[str, Directory, Conversation], options: ReadOptions
 ) -> Iterator[tuple[_Step, float, SourceEvent | Skipped]]:
-    where = f"{day[0]}/{day[1]}.json"
+    where = f"{day[1]}/{day[0]}.json"
     team, names, conversation = context
     try:
         messages = read_json(tree.read(root + where))
@@ -150,12 +150,12 @@ def _conversation(folder: str, names: Directory) -> Conversation:
 
 
 def _days(tree: Tree, root: str) -> list[tuple[str, str, int]]:
-    """(folder, day, bytes), sorted; other files of an export hold no messages."""
+    """(day, folder, bytes), sorted; other files of an export hold no messages."""
     found = []
     for name, size in tree.sizes.items():
         folder, slash, file = name.removeprefix(root).rpartition("/")
         if name.startswith(root) and slash and "/" not in folder and _DAY.fullmatch(file):
-            found.append((folder, file.removesuffix(".json"), size))
+            found.append((file.removesuffix(".json"), folder, size))
     return sorted(found)
 
 
@@ -181,4 +181,4 @@ def _step(cursor: str) -> _Step:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise Refused(f"{cursor!r} is no cursor of a Slack export; read it from its start", field="after")
-    return _Step(match["folder"], match["day"], int(match["index"]))
+    return _Step(match["day"], match["folder"], int(match["index"]))

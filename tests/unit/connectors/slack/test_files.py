@@ -32,8 +32,8 @@ def test_a_folder_and_a_zip_give_the_same_events(tmp_path: Path) -> None:
         ("Secret.", "board", "private_channel"),
         ("Hello.", "general", "channel"),
         ("Two.", "general", "channel"),
-        ("Three.", "general", "channel"),
         ("We three.", "Ann Lee, Bob Stone, Buildy", "group_dm"),
+        ("Three.", "general", "channel"),
     ]
     assert [(each.where, each.reason) for each in skipped(found[0])] == [
         ("general/2026-03-02.json#2", "malformed"),
