@@ -7,6 +7,7 @@ async with Client("http://127.0.0.1:7878") as memory:
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta

@@ -66,6 +66,7 @@ class _Around:
             if not answer.prepared:
                 answer.headers["traceparent"] = request[_TRACEPARENT]
                 answer.headers["X-Content-Type-Options"] = "nosniff"
+                answer.headers["Server"] = "strandline"  # aiohttp would tell its version and Python's
             self._note(request, answer, time.perf_counter() - started)
         return answer
 

@@ -30,6 +30,7 @@ class RememberQuery(Query):
     deadline_ms: int | None = Field(
         None,
         ge=1,
+        le=86_400_000,
         description="Only with `wait`; absent = the server's limit (60 s unless set otherwise), more is refused.",
     )
 
