@@ -72,7 +72,7 @@ class SlackExportSource:
                 if after is None or (day, folder) >= (after.day, after.folder):
                     conversation = _conversation(folder, names)
                     for step, share, outcome in _read_day(
-                        tree, root, (folder, day), (team, names, conversation), options
+                        tree, root, (day, folder), (team, names, conversation), options
                     ):
                         if after is None or step > after:
                             yield Item(outcome, str(step), done + int(size * share))
