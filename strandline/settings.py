@@ -195,6 +195,13 @@ def _nested(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return values
 
 
+def with_changes(changes: Mapping[str, str]) -> Settings:
+    """The settings of a process that has `changes`, by variable, in its environment; for one that is started from here."""
+    nested = _nested({name: value for name, value in changes.items() if "__" in name})
+    plain = {name.removeprefix(PREFIX).lower(): value for name, value in changes.items() if "__" not in name}
+    return Settings(**{**nested, **plain})
+
+
 @cache
 def load() -> Settings:
     """The process's settings. Raises Refused with the variable's name and what is wrong; never shows a value, it may be a secret."""

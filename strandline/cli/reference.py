@@ -29,10 +29,14 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def help_text(name: str, command: Any) -> str:
     """What `--help` prints, always equally wide."""
-    context = typer.Context(command, info_name=name, terminal_width=_WIDTH, max_content_width=_WIDTH)
-    # Completion is typer's own and the same for every program; it also differs by the shell that runs this.
-    lines = command.get_help(context).splitlines()
-    return "\n".join(line.rstrip() for line in lines)
+    context = typer.Context(
+        command,
+        info_name=name,
+        terminal_width=_WIDTH,
+        max_content_width=_WIDTH,
+        help_option_names=root.HELP_OPTIONS,
+    )
+    return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
 
 
 def document() -> str:

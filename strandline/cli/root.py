@@ -16,6 +16,7 @@ from strandline.cli import about, imports, memory, output, processes, runs
 from topics.errors import NeedsReauth, Outage, StrandlineError
 
 PROGRAM = "strandline"
+HELP_OPTIONS = ["-h", "--help"]
 BUG = "This is a fault of Strandline. Run it again with --debug and report what it prints."
 
 
@@ -45,7 +46,9 @@ COMMANDS = (
 
 GROUPS = (
     Group("stack", "Start, stop and look at Kafka, Neo4j and Weaviate on this machine.", "strandline.cli.stack:app"),
-    Group("topics", "Create the topics, or compare them with the table.", "strandline.cli.topics:app"),
+    Group(
+        "topics", "Create the topics, compare them with the table, see what waits in them.", "strandline.cli.topics:app"
+    ),
 )
 
 
@@ -77,7 +80,7 @@ def command() -> TyperGroup:
         rich_markup_mode=None,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+        context_settings={"max_content_width": 100, "help_option_names": HELP_OPTIONS},
         epilog="Start: strandline up. Settings: strandline settings.",
     )
     app.callback()(_root)

@@ -70,6 +70,13 @@ class DockerStack:
         self._progress("", "stopping containers")
         self._compose("rm", "--stop", "--force", *services)
 
+    def delete(self) -> None:
+        """Stop everything and delete the volumes and the folder with all data."""
+        if self.compose_file.exists():
+            self._compose("down", "--volumes")
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
     @property
     def addresses(self) -> Addresses:
         """Where it is, running or not; raises StackError if the folder holds no Docker stack."""

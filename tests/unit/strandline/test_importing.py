@@ -16,6 +16,7 @@ import pytest
 from agents.stages.router import run_id_of
 from connectors.base import Item, ReadOptions, Skipped
 from strandline import importing
+from strandline.import_state import CheckpointFile
 from strandline.importing import Import, Tally, run_import
 from tests.doubles.memory_log import MemoryLog
 from topics import ids
@@ -28,7 +29,7 @@ AT = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 TEXTS = tuple(f"Text number {number}." for number in range(7))
 
 
-@dataclass(frozen=True)
+@dataclass
 class ListSource:
     """A file source whose items are given. Its cursor is a number, and the file's first line says how it was written."""
 
@@ -150,7 +151,7 @@ async def test_a_death_between_log_and_checkpoint_repeats_with_the_same_ids(
         raise OSError("no space left")
 
     with monkeypatch.context() as dying:
-        dying.setattr(importing.CheckpointFile, "save", dies)
+        dying.setattr(CheckpointFile, "save", dies)
         with pytest.raises(OSError, match="no space left"):
             await run_import(job, log, unseen)
     await run_import(job, log, unseen)
