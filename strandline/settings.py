@@ -88,8 +88,8 @@ class ModelSection(Section):
 
 
 class EmbedderSection(Section):
-    provider: Literal["auto", "openai", "local", "hashed"] = Field(
-        "auto", description="Who makes the vectors; `hashed` is for tests."
+    provider: Literal["auto", "openai", "local", "scripted"] = Field(
+        "auto", description="Who makes the vectors; `scripted` is for tests."
     )
     model: str = Field("", description='Model name; "" = the provider\'s default here.')
     base_url: str = Field("", description="For an OpenAI-compatible server of your own.")
