@@ -152,11 +152,11 @@ class GroupCommitter(Generic[Plan, Outcome]):
             writer.add_done_callback(self._ended)
 
     def _ended(self, writer: asyncio.Task[None]) -> None:
-        """A writer that was cancelled or broke has told its group; what still waits needs another one."""
+        """A writer that was cancelled or broke has told its group; what still waits needs another one, unless for a key in flight."""
         self._writers.discard(writer)
         if not writer.cancelled():
             writer.exception()  # told to the callers of its group
-        if any(not ticket.answer.done() for ticket in self._waiting):
+        if any(not ticket.answer.done() and ticket.key not in self._busy for ticket in self._waiting):
             self._wake()
 
     async def _drain(self) -> None:

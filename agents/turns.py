@@ -1,0 +1,461 @@
+"""Runs the turns of one stage, whatever host delivers them: decode, run with a deadline, retry in place, give up, publish.
+
+    turn ─► decode ─► [wait for the epoch] ─► stage.run ─► results ─► ONE append: sends, dead letters, run events ─► acknowledged by the lane
+                              ▲                   │
+                              └── Outage          │  breaker; waits without limit, no attempt counted
+                              └── Hole            │  alarm; waits without limit
+                              └── Retryable ◄─────┤  back-off with jitter, `retry_after` obeyed up to a cap; counted
+                                                  ├─ Permanent, the last attempt, a bug: of several records ─► each by itself, in order
+                                                  │                                     of one ─► stage.give_up, dead letter, run failed
+                                                  └─ Fenced ─► abandoned: nothing sent, nothing acknowledged
+
+A record leaves a turn only by what is durable on the log, or by being abandoned. All waiting is done through the lease: without a slot, and
+only while the partition is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, NoReturn, TypeVar
+
+import structlog
+
+from agents.breaker import Breaker, Breakers
+from agents.contract import Delivery, Fenced, GaveUp, Hole, Result, Stage, Turn
+from agents.group_commit import Backoff
+from agents.lanes import Abandoned, Lease
+from agents.metrics import StageMetrics
+from agents.publication import Publisher, Work
+from graph.model import Fence
+from topics.clock import Clock
+from topics.codec import decode
+from topics.envelope import Incoming, Outgoing
+from topics.errors import Outage, Permanent, Retryable, Undecodable
+from topics.log import Log
+
+D = TypeVar("D")
+
+RETRY_AFTER_CAP = timedelta(minutes=1)
+"""The longest wait that another side may ask for; the breaker of an outage has its own."""
+BUG_ATTEMPTS = 3
+"""An error that nobody expected seldom goes away by itself, but a race may."""
+ANNOUNCE_AFTER_S = 1.0
+"""A stage that takes longer says that it has started; for shorter ones that would double the run log."""
+FENCE_POLL_S = 0.02
+HOLE_BACKOFF = Backoff(first=timedelta(seconds=1), cap=timedelta(seconds=10))
+SEND_BACKOFF = Backoff(first=timedelta(milliseconds=200), cap=timedelta(seconds=5))
+
+_log = structlog.get_logger()
+
+
+class Exhausted(Permanent):
+    """The last allowed attempt failed too. The message has the code and the words of its error."""
+
+    code = "exhausted"
+
+
+class Bug(Permanent):
+    """The stage raised what no stage should: a fault of ours. Type and place only: the words of a stranger error may hold a user's text."""
+
+    code = "bug"
+
+
+class _TakeApart(Exception):
+    """The turn cannot be handled as a whole: run its records one by one."""
+
+
+class _Failed(Exception):
+    """A turn is not to be tried again, for `error`, after `attempts` counted ones."""
+
+    def __init__(self, error: Permanent, attempts: int) -> None:
+        super().__init__()
+        self.error = error
+        self.attempts = attempts
+
+
+class Holes:
+    """Lanes that stand still because a number before them is missing. The process is healthy, its data is not."""
+
+    def __init__(self) -> None:
+        self._by_stage: dict[str, set[bytes | None]] = {}
+
+    def add(self, stage: str, key: bytes | None) -> None:
+        self._by_stage.setdefault(stage, set()).add(key)
+
+    def discard(self, stage: str, key: bytes | None) -> None:
+        self._by_stage.get(stage, set()).discard(key)
+
+    def count(self, stage: str) -> int:
+        return len(self._by_stage.get(stage, ()))
+
+    def any(self) -> bool:
+        return any(self._by_stage.values())
+
+
+class TurnRunner(Generic[D]):
+    """Runs turns of one stage; one instance for all its lanes in a process."""
+
+    def __init__(
+        self,
+        stage: Stage[Any, D],
+        deps: D,
+        *,
+        log: Log,
+        clock: Clock,
+        breakers: Breakers,
+        holes: Holes,
+        metrics: StageMetrics,
+        fence: Callable[[Incoming], Fence | None],
+    ) -> None:
+        """`fence`: of the record's partition in the present assignment; None while it is not known, the turn then waits."""
+        self._stage = stage
+        self._deps = deps
+        self._sink = log
+        self._clock = clock
+        self._breakers = breakers
+        self._holes = holes
+        self._metrics = metrics
+        self._fence = fence
+        self._publisher = Publisher(stage.name, log.log_id)
+        self._needs: set[Breaker] = set()
+        """Of the services that have failed this stage before: nobody has to declare them."""
+        self._deadline_s = stage.retry.deadline.total_seconds()
+        self._backoff = Backoff(stage.retry.backoff, stage.retry.backoff_cap)
+
+    async def run(self, incomings: Sequence[Incoming], lease: Lease) -> None:
+        """Handles the records of one lane, in order; on return all is durable. Raises Abandoned when they will be delivered again."""
+        begun, started_at = time.monotonic(), self._clock.now()
+        works = [self._open(incoming) for incoming in incomings]
+        announcement = _Announcement(lambda: self._announce(works, started_at))
+        try:
+            await self._whole(works, lease, started_at, announcement)
+        except Abandoned:
+            self._metrics.abandoned.inc(len(works))
+            raise
+        finally:
+            await announcement.end()
+        self._measure(works, time.monotonic() - begun)
+
+    def _open(self, incoming: Incoming) -> Work:
+        try:
+            return Work(incoming, Delivery(decode(incoming), incoming))
+        except Undecodable as error:
+            return Work(incoming, result=GaveUp(error))
+
+    async def _whole(self, works: list[Work], lease: Lease, started_at: datetime, announcement: _Announcement) -> None:
+        try:
+            await self._handle([work for work in works if work.delivery is not None], lease)
+            await announcement.end()  # "started" goes out before the end is told
+            await self._publish(works, lease, started_at)
+        except _TakeApart:
+            self._metrics.retried("split")
+            for number, work in enumerate(works, start=1):
+                if lease.is_lost():
+                    raise Abandoned from None
+                if work.delivery is not None:
+                    await self._handle([work], lease)
+                await self._publish([work], lease, started_at)
+                lease.finish(number)
+
+    async def _handle(self, works: list[Work], lease: Lease) -> None:
+        """Gives each its result. Raises _TakeApart for several that fail together."""
+        if not works:
+            return
+        turn = await self._turn(works, lease)
+        try:
+            results = await self._until_settled(turn, lease)
+        except _Failed as failure:
+            if len(works) > 1:
+                raise _TakeApart from failure
+            works[0].attempts = failure.attempts
+            works[0].result = await self._give_up(turn, failure.error, lease)
+            return
+        finally:
+            self._holes.discard(self._stage.name, works[0].incoming.key)
+        for work, result in zip(works, results[0], strict=True):
+            work.result, work.attempts = result, results[1]
+
+    async def _until_settled(self, turn: Turn[Any], lease: Lease) -> tuple[Sequence[Result], int]:
+        """The stage's results and the attempts they took. Raises _Failed when it is not to be tried again."""
+        failed = bugs = holes = 0
+        while True:
+            try:
+                return await self._try(turn, lease), failed + 1
+            except Fenced as error:
+                self._abandon(turn, error)
+            except Hole as error:
+                holes += 1
+                self._alarm_hole(turn, error, holes)
+                wait_s = HOLE_BACKOFF.seconds(holes)
+            except Outage:
+                self._metrics.retried("outage")
+                wait_s = 0.0  # the breaker knows how long
+            except Retryable as error:
+                failed += 1
+                if failed >= self._stage.retry.attempts:
+                    raise _Failed(Exhausted(f"{failed} attempts; the last: {error.code}: {error}"), failed) from error
+                self._metrics.retried("retryable")
+                wait_s = self._wait_s(error, failed)
+            except Permanent as error:
+                raise _Failed(error, failed + 1) from error
+            except (Abandoned, asyncio.CancelledError):
+                raise
+            except Exception as error:
+                failed, bugs = failed + 1, bugs + 1
+                bug = self._bug(turn, error)
+                if len(turn.deliveries) > 1 or bugs >= BUG_ATTEMPTS:
+                    raise _Failed(bug, failed) from error
+                self._metrics.retried("bug")
+                wait_s = self._backoff.seconds(bugs)
+            await lease.pause(wait_s)
+
+    async def _turn(self, works: list[Work], lease: Lease) -> Turn[Any]:
+        fence: Fence | None = Fence("", 0)
+        if self._stage.fenced:
+            while (fence := self._fence(works[0].incoming)) is None:
+                await lease.pause(FENCE_POLL_S)
+        assert fence is not None
+        return Turn(works[0].key, fence, tuple(work.delivery for work in works if work.delivery is not None))
+
+    async def _try(self, turn: Turn[Any], lease: Lease) -> Sequence[Result]:
+        """One run of the stage, behind the breakers of the services it is known to need."""
+        probes = await self._pass_breakers(lease)
+        try:
+            results = await self._run_stage(turn)
+        except Outage as error:
+            self._needs.add(self._breakers.trip(error))
+            raise
+        except (Abandoned, asyncio.CancelledError):
+            raise
+        except Exception:
+            _reset(probes)
+            raise
+        finally:
+            for breaker in probes:
+                breaker.release()
+        _reset(probes)
+        return results
+
+    async def _pass_breakers(self, lease: Lease) -> list[Breaker]:
+        """Waits until every service this stage needs may be used; those for which this try is the probe."""
+        probes: list[Breaker] = []
+        for breaker in self._needs:
+            if breaker.state == "closed":
+                continue
+            try:
+                while not breaker.enter():
+                    await lease.pause(breaker.wait_s())
+            except BaseException:
+                for probe in probes:
+                    probe.release()
+                raise
+            probes.append(breaker)
+        return probes
+
+    async def _run_stage(self, turn: Turn[Any]) -> Sequence[Result]:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                results = await self._stage.run(turn, self._deps)
+        except TimeoutError as error:
+            raise self._overdue() from error
+        except asyncio.CancelledError as error:
+            if _was_cancelled():
+                raise
+            raise RuntimeError("something inside the stage was cancelled") from error
+        if len(results) != len(turn.deliveries):
+            raise RuntimeError(f"{self._stage.name} answered {len(results)} results for {len(turn.deliveries)} records")
+        return results
+
+    def _overdue(self) -> Retryable:
+        message = f"{self._stage.name} had no answer within {self._deadline_s:g} s"
+        away = self._breakers.away()
+        # A committer waits for its service as long as it takes; that is an outage although it is the deadline that ends the try.
+        return Outage(away[0], message) if away else Retryable(message)
+
+    async def _give_up(self, turn: Turn[Any], error: Permanent, lease: Lease) -> GaveUp:
+        """What the stage still owes for a record that failed for good. Tried without limit: its number must go on."""
+        if self._stage.give_up is None:
+            return GaveUp(error)
+        tries = bugs = 0
+        while True:
+            try:
+                async with asyncio.timeout(self._deadline_s):
+                    return await self._stage.give_up(turn, error, self._deps)
+            except Fenced as fenced:
+                self._abandon(turn, fenced)
+            except (Retryable, TimeoutError) as failure:
+                if isinstance(failure, Outage):
+                    self._breakers.trip(failure)
+            except Exception as failure:  # noqa: BLE001
+                self._bug(turn, failure)
+                bugs += 1
+                if bugs >= BUG_ATTEMPTS:
+                    return GaveUp(error)
+            tries += 1
+            await lease.pause(self._backoff.seconds(tries))
+
+    async def _publish(self, works: list[Work], lease: Lease, started_at: datetime) -> None:
+        """Everything of these records in one append."""
+        try:
+            await self._append(self._outgoing(works, started_at), lease)
+            return
+        except (Abandoned, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            if len(works) > 1:
+                raise _TakeApart from error
+            refused = error if isinstance(error, Permanent) else Bug(_place_of(error))
+        _log.error(
+            "turn.refused_by_log",
+            stage=self._stage.name,
+            record=works[0].where,
+            error_code=refused.code,
+            error=str(refused),
+        )
+        await self._publish_refused(works[0], refused, lease, started_at)
+
+    async def _publish_refused(self, work: Work, error: Permanent, lease: Lease, started_at: datetime) -> None:
+        """A record whose sends the log refuses has failed for good, and at least its dead letter must be kept."""
+        tries = 0
+        while True:
+            for with_value in (True, False):
+                work.result = GaveUp(error)
+                if work.delivery is not None:
+                    work.result = await self._give_up(await self._turn([work], lease), error, lease)
+                outgoing = self._outgoing([work], started_at)
+                if not with_value:
+                    slim = self._publisher.dead_letter(work, error, self._clock.now(), with_value=False)
+                    outgoing = [slim if each.topic == slim.topic else each for each in outgoing]
+                try:
+                    return await self._append(outgoing, lease)
+                except (Abandoned, asyncio.CancelledError):
+                    raise
+                except Exception as failure:  # noqa: BLE001
+                    _log.critical(
+                        "dead_letter.refused_by_log",
+                        stage=self._stage.name,
+                        record=work.where,
+                        error=_place_of(failure),
+                    )
+            tries += 1
+            await lease.pause(HOLE_BACKOFF.seconds(tries))
+
+    def _outgoing(self, works: list[Work], started_at: datetime) -> list[Outgoing]:
+        now = self._clock.now()
+        return [outgoing for work in works for outgoing in self._publisher.finished(work, started_at, now)]
+
+    async def _append(self, outgoing: Sequence[Outgoing], lease: Lease) -> None:
+        """Repeated without limit while the partition is ours: the effect is durable, and what follows from it must be too."""
+        if not outgoing:
+            return
+        tries = 0
+        while True:
+            try:
+                await self._sink.append(outgoing)
+            except Outage as error:
+                self._needs.add(self._breakers.trip(error))
+            except Retryable as error:
+                _log.warning("turn.send_repeated", stage=self._stage.name, error_code=error.code, error=str(error))
+            except asyncio.CancelledError:
+                if _was_cancelled():
+                    raise
+                _log.warning("turn.send_repeated", stage=self._stage.name, error_code="cancelled")
+            else:
+                if tries:
+                    self._breakers.of("kafka").reset()
+                return
+            tries += 1
+            await lease.pause(SEND_BACKOFF.seconds(tries))
+
+    async def _announce(self, works: list[Work], started_at: datetime) -> None:
+        now = self._clock.now()
+        outgoing = [each for work in works for each in self._publisher.started(work, started_at, now)]
+        try:
+            if outgoing:
+                await self._sink.append(outgoing)
+        except Exception as error:  # noqa: BLE001  a courtesy; the end of the stage will be told for certain
+            _log.warning("turn.start_not_told", stage=self._stage.name, error_type=type(error).__name__)
+
+    def _alarm_hole(self, turn: Turn[Any], error: Hole, times: int) -> None:
+        if times == 1 or times % 6 == 0:
+            _log.error("lane.hole", times=times, error=str(error), **self._fields(turn))
+        self._metrics.retried("hole")
+        self._holes.add(self._stage.name, turn.deliveries[0].incoming.key)
+
+    def _abandon(self, turn: Turn[Any], error: Fenced) -> NoReturn:
+        self._metrics.fenced.inc()
+        _log.warning("turn.fenced", epoch=turn.fence.epoch, error=str(error), **self._fields(turn))
+        raise Abandoned from error
+
+    def _bug(self, turn: Turn[Any], error: Exception) -> Bug:
+        place = _place_of(error)
+        _log.error("stage.bug", error=place, **self._fields(turn))
+        return Bug(
+            f"{self._stage.name} failed unexpectedly: {place}; this is a fault of the program: replay the record after an upgrade"
+        )
+
+    def _fields(self, turn: Turn[Any]) -> dict[str, Any]:
+        first = turn.deliveries[0].incoming
+        place = {"topic": first.topic, "partition": first.partition, "offset": first.offset}
+        return {"stage": self._stage.name, "records": len(turn.deliveries), **place}
+
+    def _wait_s(self, error: Retryable, failed: int) -> float:
+        asked = min(error.retry_after or timedelta(0), RETRY_AFTER_CAP).total_seconds()
+        return max(asked, self._backoff.seconds(failed))
+
+    def _measure(self, works: list[Work], seconds: float) -> None:
+        self._metrics.turn_records.observe(len(works))
+        self._metrics.turn_seconds.observe(seconds)
+        now, done = self._clock.now(), 0
+        for work in works:
+            if isinstance(work.result, GaveUp):
+                self._metrics.dead_lettered(work.result.error.code)
+                _log.warning(
+                    "record.dead_letter", stage=self._stage.name, record=work.where, error_code=work.result.error.code
+                )
+            else:
+                done += 1
+            if work.incoming.timestamp is not None:
+                self._metrics.hop_seconds.observe(
+                    max(0.0, (now - work.incoming.timestamp.astimezone(UTC)).total_seconds())
+                )
+        self._metrics.done.inc(done)
+
+
+class _Announcement:
+    """Runs `tell` if it has not ended within ANNOUNCE_AFTER_S. A timer costs far less than a task a turn."""
+
+    def __init__(self, tell: Callable[[], Any]) -> None:
+        self._tell = tell
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(ANNOUNCE_AFTER_S, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.create_task(self._tell())
+
+    async def end(self) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            await self._task
+
+
+def _reset(breakers: Sequence[Breaker]) -> None:
+    for breaker in breakers:
+        breaker.reset()
+
+
+def _was_cancelled() -> bool:
+    """Was this task asked to end? If not, a CancelledError comes from inside a client and must not end the lane silently."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _place_of(error: BaseException) -> str:
+    """Type and place of an error, without its words."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
