@@ -33,7 +33,7 @@ DESCRIPTION_CHARS = 2_000
 
 
 class _Item(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, hide_input_in_errors=True)
 
 
 class AnswerEntity(_Item):

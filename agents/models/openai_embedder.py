@@ -45,6 +45,7 @@ class OpenAIEmbedder:
         base_url: str = "",
         timeout: timedelta = timedelta(seconds=60),
         concurrency: int = 16,
+        plain_numbers: bool | None = None,
     ) -> None:
         self._model = model or DEFAULT_MODEL
         full = DIMENSIONS.get(self._model)
@@ -60,7 +61,7 @@ class OpenAIEmbedder:
         )
         self._client = open_client(api_key, base_url, timeout)
         # The SDK asks for base64, a quarter of the bytes; own servers often know plain numbers only.
-        self._plain_numbers = bool(base_url)
+        self._plain_numbers = bool(base_url) if plain_numbers is None else plain_numbers
 
     @property
     def model_id(self) -> str:

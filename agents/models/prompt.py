@@ -30,8 +30,11 @@ def request_text(passage: Passage) -> str:
     The mark is drawn from a hash of the data, so no text can contain its own and end the block early.
     """
     author = f"{_line(passage.author)} ({_line(passage.author_type)})" if passage.author else "unknown"
-    data = f"title: {_line(passage.title) or 'none'}\nauthor: {author}\n\n{passage.text.strip()}"
-    mark = "===== " + hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    # A lone surrogate cannot be sent as UTF-8; it stands for nothing anyway.
+    data = f"title: {_line(passage.title) or 'none'}\nauthor: {author}\n\n{passage.text.strip()}".encode(
+        "utf-8", "replace"
+    ).decode()
+    mark = "===== " + hashlib.sha256(data.encode()).hexdigest()[:16]
     now = passage.reference_time
     return f"Reference time: {now.strftime('%Y-%m-%dT%H:%M:%SZ')} ({now.strftime('%A')})\n{mark}\n{data}\n{mark}"
 

@@ -174,7 +174,7 @@ def _capped(wait: timedelta) -> timedelta:
 
 
 def _forget_secrets(error: BaseException | None) -> None:
-    """Takes keys out of the request that an SDK's error carries: it stays reachable as our error's cause, and tracebacks get printed."""
+    """Takes key and message out of an SDK's error: it stays reachable as our error's cause, and tracebacks get printed."""
     while error is not None:
         try:
             request = getattr(error, "request", None)
@@ -183,4 +183,6 @@ def _forget_secrets(error: BaseException | None) -> None:
         if isinstance(request, httpx2.Request):
             for header in _SECRET_HEADERS:
                 request.headers.pop(header, None)
+        if isinstance(getattr(error, "response", None), httpx2.Response):
+            error.args = ("the vendor's message is left out: it may repeat the text or the key",)
         error = error.__cause__ or error.__context__

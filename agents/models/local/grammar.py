@@ -20,6 +20,9 @@ _HEDGE_AUX = word_set("may might could would should can")
 _HEDGE_VERBS = word_set(
     "want hope plan wish consider try intend expect think doubt wonder ask decide need hate refuse fail suggest propose"
 )
+_HEDGE_FORMS = word_set("hopes hoped hoping")
+"""The small model takes these for "to hop"."""
+
 _HEDGE_MARKS = word_set("if unless whether")
 
 
@@ -33,7 +36,7 @@ def is_hedged(verb: Token) -> bool:
             return True
         if (
             token != verb
-            and token.lemma_.lower() in _HEDGE_VERBS
+            and (token.lemma_.lower() in _HEDGE_VERBS or token.lower_ in _HEDGE_FORMS)
             and below.dep_ in ("xcomp", "ccomp", "advcl", "pcomp")
         ):
             return True

@@ -105,7 +105,12 @@ class RulesModel:
             # Spawn: a fork would copy the broker client's threads and sockets.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare)
-        return self._pool.submit(_read, passage, self.model_id)
+        try:
+            return self._pool.submit(_read, passage, self.model_id)
+        except BrokenProcessPool:
+            # The child died between two texts: this one is not to blame.
+            self._stop()
+            return self._submit(passage)
 
     def _stop(self) -> None:
         pool, self._pool = self._pool, None
