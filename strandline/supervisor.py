@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 import aiohttp
 
@@ -155,7 +154,7 @@ class System:
 
     url: str
     children: Sequence[Child]
-    failed: asyncio.Future[None]
+    failed: asyncio.Task[None]
     """Ends, with an error, when a child is beyond help."""
 
 
@@ -167,17 +166,22 @@ async def running(plan: Plan, say: Say) -> AsyncIterator[System]:
     """
     await _ensure_topics(plan, say)
     children = _children(plan, say)
+    async with kept(children, grace=plan.settings.worker.grace + _KILL_AFTER) as failed:
+        yield System(children[0].ready_url.removesuffix("/ready"), children, failed)
+
+
+@contextlib.asynccontextmanager
+async def kept(children: Sequence[Child], *, grace: timedelta) -> AsyncIterator[asyncio.Task[None]]:
+    """Keeps children running while the block is; all are ready when it is entered. Gives what ends with an error when one is beyond help."""
     keepers = [asyncio.create_task(child.keep_running(), name=f"keep {child.name}") for child in children]
-    failed = asyncio.ensure_future(_first_failure(keepers))
-    system = System(children[0].ready_url.removesuffix("/ready"), children, failed)
+    failed = asyncio.create_task(_first_failure(keepers))
     try:
         await _all_ready(children, failed)
-        yield system
+        yield failed
     finally:
         for task in (*keepers, failed):
             task.cancel()
-        within = plan.settings.worker.grace + _KILL_AFTER
-        await asyncio.gather(*(child.end(within) for child in children))
+        await asyncio.gather(*(child.end(grace) for child in children))
         await asyncio.gather(*keepers, failed, return_exceptions=True)
 
 
@@ -187,19 +191,23 @@ async def _first_failure(keepers: Sequence[asyncio.Task[None]]) -> None:
         task.result()
 
 
-async def _all_ready(children: Sequence[Child], failed: asyncio.Future[None]) -> None:
+async def _all_ready(children: Sequence[Child], failed: asyncio.Task[None]) -> None:
     async with aiohttp.ClientSession() as session:
-        ready: asyncio.Future[Any] = asyncio.gather(*(child.until_ready(session) for child in children))
-        await asyncio.wait(
-            {ready, failed}, timeout=_START_DEADLINE.total_seconds(), return_when=asyncio.FIRST_COMPLETED
-        )
-        if failed.done():
-            ready.cancel()
-            failed.result()
-        if not ready.done():
-            ready.cancel()
-            late = ", ".join(child.name for child in children if not child.was_ready)
-            raise StrandlineError(f"{late} not ready after {_START_DEADLINE.seconds} s; what it said last is above")
+        asking = [asyncio.create_task(child.until_ready(session)) for child in children]
+        all_ready = asyncio.create_task(asyncio.wait(asking))
+        try:
+            await asyncio.wait(
+                {all_ready, failed}, timeout=_START_DEADLINE.total_seconds(), return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for task in (all_ready, *asking):
+                task.cancel()
+            await asyncio.gather(all_ready, *asking, return_exceptions=True)
+    if failed.done():
+        failed.result()
+    late = ", ".join(child.name for child in children if not child.was_ready)
+    if late:
+        raise StrandlineError(f"{late} not ready after {_START_DEADLINE.seconds} s; what it said last is above")
 
 
 async def _ensure_topics(plan: Plan, say: Say) -> None:
