@@ -13,7 +13,9 @@ from graph.neo4j.reader import Neo4jGraphReader
 from graph.neo4j.runs import Neo4jRunStore
 from graph.neo4j.schema import migrate
 from graph.neo4j.store import Neo4jGraphStore
-from graph.protocols import GraphReader, GraphStore, RunStore
+from graph.protocols import GraphReader, GraphStore, RunStore, VectorIndex
+from graph.weaviate.connection import Server
+from graph.weaviate.index import WeaviateIndex
 from strandline.stack import Addresses
 from tests.doubles.graph_store import MemoryGraphStore
 
@@ -55,3 +57,27 @@ async def open_store(kind: str, request: pytest.FixtureRequest) -> AsyncIterator
         return
     async with open_graph(kind, request) as graph:
         yield graph.store
+
+
+DIMENSION = 8
+"""Of the vectors of these tests."""
+
+
+@asynccontextmanager
+async def open_index(kind: str, request: pytest.FixtureRequest) -> AsyncIterator[VectorIndex]:
+    """An index whose collections are there."""
+    assert kind == "weaviate"
+    index = weaviate_index(request.getfixturevalue("services"))
+    try:
+        await index.ensure()
+        yield index
+    finally:
+        await index.close()
+
+
+def weaviate_index(
+    services: Addresses, *, prefix: str = "Contract", model_id: str = "test/eight", dimension: int = DIMENSION
+) -> WeaviateIndex:
+    """Close it. All tests of a server share the collections of a prefix; a dataset of one's own is enough."""
+    server = Server.at(services.weaviate_http_url, services.weaviate_grpc_port, services.weaviate_api_key)
+    return WeaviateIndex(server, model_id=model_id, dimension=dimension, prefix=prefix)
