@@ -107,7 +107,7 @@ def _workshop(folder: Path) -> Iterator[Path]:
 
 def _fetch_jars(service: Service, workshop: Path, made: Path, report: Report, stopped: threading.Event) -> None:
     jars = read_jars(jar_list(service))
-    report(f"fetching {len(jars)} jars of version {service.version}")
+    report(f"fetching {len(jars)} jars of version {service.version} ({service.licence})")
     next_report = time.monotonic() + _REPORT_SECONDS
     with ThreadPoolExecutor(_DOWNLOADS, thread_name_prefix=f"fetch-{service.name}") as pool:
         waiting = [pool.submit(_fetch_jar, jar, workshop / "repository", made) for jar in jars]
@@ -180,7 +180,7 @@ def _build(
         "-ldflags=-s -w",
         f"{recipe.module}@v{service.version}",
     ]
-    report(f"building version {service.version} with Go; a few minutes, only this once")
+    report(f"building version {service.version} ({service.licence}) with Go; a few minutes, only this once")
     _run_build(service, command, report, stopped)
 
 

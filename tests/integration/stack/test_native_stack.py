@@ -132,7 +132,7 @@ def test_a_fresh_cache_is_filled_from_the_repository(own_stack: NativeStack, tmp
     said: list[str] = []
     fresh = NativeStack(own_stack.folder, cache=tmp_path / "cache", progress=lambda name, line: said.append(line))
     fresh.start("kafka")
-    assert said[:1] == ["fetching 46 jars of version 4.1.2"]
+    assert said[:1] == ["fetching 46 jars of version 4.1.2 (Apache-2.0)"]
     assert "fetched 46 jars" in said
     assert not (tmp_path / "cache" / "kafka" / ".building").exists()
 
