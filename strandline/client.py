@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Literal, Self, TypeVar
@@ -109,7 +109,7 @@ class Client:
 
     async def events(
         self, user_id: str, *, dataset: str | None = None, after: str | None = None
-    ) -> AsyncIterator[tuple[str, RunUpdate]]:
+    ) -> AsyncGenerator[tuple[str, RunUpdate], None]:
         """Run events as they happen, for ever, each with a token; `after` a token continues behind it without a gap, also at another
         server. None starts now. A lost connection or a server's restart is waited for; only the first connection may raise Outage."""
         token, connected, pause = after, False, 0.5
@@ -176,7 +176,7 @@ class Client:
                 method,
                 f"{self.url}{path}",
                 params=query,
-                data=body,
+                data=None if body is None else io.BytesIO(body),
                 headers=sent,
                 timeout=limits,
                 allow_redirects=False,

@@ -22,7 +22,6 @@ from strandline.health import HealthCheck, PartState
 from strandline.receipts import Receipt, Run, RunPage, receipt_of, run_of
 from strandline.requests import RememberBody, SearchBody, to_request
 from strandline.run_feed import Message, RunFeed, Until, Watch
-from strandline.run_views import view_of
 from topics import ids
 from topics.clock import Clock, SystemClock
 from topics.envelope import Outgoing
@@ -105,7 +104,7 @@ class Memory:
         except Outage as error:
             raise Unconfirmed(error, request.idempotency_key) from error
         # So that whoever asks this process for the run right away finds it.
-        view = self.feed.absorb(view_of(accepted))
+        view = self.feed.fold(accepted)
         log.info("request.accepted", run_id=str(request.run_id), source_type=request.source_type, state=view.state)
         return view
 

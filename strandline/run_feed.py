@@ -23,15 +23,15 @@ from uuid import UUID
 import structlog
 
 from graph.model import RunView
+from graph.runs import STATE_RANK, FoldedRun, folded, joined
 from strandline.receipts import FINAL_STATES, RunUpdate
 from strandline.run_tokens import PARTITIONS, TOPIC, Vector, decode_token, encode_token
-from strandline.run_views import STATE_ORDER, merge, view_of
 from topics.codec import decode
 from topics.envelope import Incoming, header
 from topics.errors import Outage, Retryable, Undecodable
 from topics.keys import derived_id
 from topics.log import Log
-from topics.records import RunEvent
+from topics.records import RunEvent, StageReport
 
 log = structlog.get_logger(__name__)
 
@@ -48,16 +48,13 @@ MAX_STREAMS: Final = 200
 """Open at once in one process."""
 
 HEARTBEAT: Final = timedelta(seconds=15)
-_HISTORY_AHEAD: Final = 1000
-"""Events read ahead of a reader that comes from further back: it sets the pace."""
-
 _PAUSE: Final = timedelta(milliseconds=200)
 _LONGEST_PAUSE: Final = timedelta(seconds=5)
 
 
 def reached(state: str, until: Until) -> bool:
     """A final state ends every wait: what was waited for will not come."""
-    return state in FINAL_STATES or STATE_ORDER[state] >= STATE_ORDER[until]
+    return state in FINAL_STATES or STATE_RANK[state] >= STATE_RANK[until]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +135,8 @@ class Subscription:
         return len(self._waiting)
 
     async def until_read(self) -> None:
-        """Returns once few events wait, or the stream has ended."""
-        while len(self._waiting) > _HISTORY_AHEAD and not self.ended:
+        """Returns once there is room for history, or the stream has ended: who reads history sets the pace."""
+        while len(self._waiting) > self._room // 4 and not self.ended:
             self._read.clear()
             await self._read.wait()
 
@@ -171,7 +168,7 @@ class RunFeed:
         self._runs_kept = runs_kept
         self._events_kept = events_kept
         self._own_followers_left = own_followers
-        self._runs: OrderedDict[str, RunView] = OrderedDict()
+        self._runs: OrderedDict[str, FoldedRun] = OrderedDict()
         self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
         self._events: deque[Seen] = deque()
         self._subscriptions: set[Subscription] = set()
@@ -211,27 +208,37 @@ class RunFeed:
 
     def latest(self, run_id: str) -> RunView | None:
         """What was heard of the run lately; None if nothing. May lack what happened before this process started."""
-        return self._runs.get(run_id)
+        run = self._runs.get(run_id)
+        return None if run is None else run.view
 
     def get(self, user_id: str, run_id: str) -> RunView | None:
         """As `latest`, for runs of this user."""
-        view = self._runs.get(run_id)
+        view = self.latest(run_id)
         return view if view is not None and view.user_id == user_id else None
 
+    def fold(self, event: RunEvent) -> RunView:
+        """Folds in an event, wakes those who wait, and gives the whole."""
+        return self._absorb(folded(event))
+
     def absorb(self, view: RunView) -> RunView:
-        """Folds in what is known from elsewhere, wakes those who wait, and gives the whole."""
-        known = self._runs.pop(view.run_id, None)
-        self._runs[view.run_id] = view = view if known is None else merge(known, view)
+        """As `fold`, for a row of the run store."""
+        stages = {report.stage: report for report in map(StageReport.model_validate, view.stages)}
+        return self._absorb(FoldedRun(view, view.updated_at, stages))
+
+    def _absorb(self, run: FoldedRun) -> RunView:
+        run_id = run.view.run_id
+        known = self._runs.pop(run_id, None)
+        self._runs[run_id] = run = run if known is None else joined(known, run)
         self._forget()
-        for watch in self._watches.get(view.run_id, ()):
+        for watch in self._watches.get(run_id, ()):
             watch.changed.set()
-        return view
+        return run.view
 
     def _forget(self) -> None:
         for _ in range(max(0, len(self._runs) - self._runs_kept)):
-            run_id, view = self._runs.popitem(last=False)
+            run_id, run = self._runs.popitem(last=False)
             if run_id in self._watches:
-                self._runs[run_id] = view
+                self._runs[run_id] = run
 
     @contextmanager
     def watch(self, run_id: UUID | str) -> Iterator[Watch]:
@@ -378,7 +385,7 @@ class RunFeed:
         self._positions[incoming.partition] = incoming.offset + 1
         update = _update_of(incoming)
         if update is not None:
-            self.absorb(view_of(update))
+            self.fold(update)
             self._remember(Seen(incoming.partition, incoming.offset, update, tuple(self._positions)))
         async with self._moved:
             self._moved.notify_all()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,13 @@ from topics.errors import NotFound
 from topics.records import RememberRequest, RunEvent, RunState, StageReport
 
 AT = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+
+
+async def eventually(condition: Callable[[], object], *, seconds: float = 10) -> None:
+    """Returns once the condition holds. TimeoutError if it does not come."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.005)
 
 
 @dataclass

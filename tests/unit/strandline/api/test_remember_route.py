@@ -186,3 +186,8 @@ async def test_no_server_is_an_outage_with_a_way_out() -> None:
     async with Client("http://127.0.0.1:9") as client:
         with pytest.raises(Outage, match="strandline serve"):
             await client.remember(body())
+
+
+async def test_the_client_sends_the_largest_text(bench: Bench) -> None:
+    receipt = await bench.client.remember(body(text="é" * (1_048_576 // 2)))
+    assert len((await bench.requested(receipt.run_id)).text.encode()) == 1_048_576
