@@ -24,6 +24,7 @@ MAX_ATTACHED_TEXT_BYTES = 64 * 1024
 
 _TNEF = ("application/ms-tnef", "application/vnd.ms-tnef")
 _SEALED = ("application/pkcs7-mime", "application/x-pkcs7-mime", "application/pgp-encrypted")
+_BOUNDARY = re.compile(rb"^--([A-Za-z0-9'()+_,./:=?-]{1,70})[ \t]*$", re.MULTILINE)
 _HEADER_LINE = re.compile(rb"^(?:[!-9;-~]+[ \t]*:|From |>From )")
 
 
@@ -103,8 +104,17 @@ class _Reader:
                 return self._embedded(part, kind, depth)
             found = [self.pieces(child, depth + 1) for child in _children(part)]
             return _best(found) if kind == "multipart/alternative" else [piece for pieces in found for piece in pieces]
-        # A multipart without its boundary: what stands there is all text.
-        return self._leaf(part, "text/plain" if kind.startswith("multipart/") else kind)
+        return self._unparted(part, depth) if kind.startswith("multipart/") else self._leaf(part, kind)
+
+    def _unparted(self, part: Message, depth: int) -> list[_Piece]:
+        """A multipart whose boundary is not the one it names: the first line that looks like one is taken; without any, all is text."""
+        data = _decoded(part)
+        boundary = _BOUNDARY.search(data)
+        if boundary is None:
+            return self._leaf(part, "text/plain")
+        head = b'Content-Type: multipart/mixed; boundary="' + boundary[1] + b'"\n\n'
+        again, broken = parse(head + data)
+        return self._leaf(part, "text/plain") if broken or not again.is_multipart() else self.pieces(again, depth + 1)
 
     def _embedded(self, part: Message, kind: str, depth: int) -> list[_Piece]:
         """A mail within the mail: its text is part of what was sent on. A delivery status is for machines."""
@@ -214,6 +224,13 @@ def _disposition(part: Message) -> str:
 
 def _filename(part: Message) -> str:
     try:
+        headers = Headers(part)
+        if not (headers.raw("content-disposition") + headers.raw("content-type")).isascii():
+            # The library would replace raw 8-bit bytes; as text they stay.
+            part = Message()
+            for name in ("content-disposition", "content-type"):
+                if name in headers:
+                    part[name] = headers.raw(name)
         return clean_line(decode_words(part.get_filename() or ""), 255)
     except UNRULY:
         return ""

@@ -44,6 +44,8 @@ _NEVER = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined
 _SAMPLE_BYTES = 16 * 1024
 _DETECTABLE_BYTES = 24
 """Below this a guess is worse than cp1252."""
+_BROKEN_SHARE = 0.1
+"""Of the characters beyond ASCII, how many may be broken in a text that is still of its charset."""
 
 
 def codec_of(label: str) -> str:
@@ -61,7 +63,8 @@ def codec_of(label: str) -> str:
 def decode(data: bytes, label: str = "") -> tuple[str, bool]:
     """The text, clean, and whether the label had to be repaired (unknown, or not true of the bytes). Never raises.
 
-    In order: the label (through the alias table), UTF-8, detection, cp1252; at last UTF-8 with replacement.
+    In order: the label (through the alias table), UTF-8, either of them if nearly all is true of it (one broken byte makes no other
+    charset), detection, cp1252.
     """
     codec = codec_of(label) if label else ""
     if data.isascii() and codec in ("", "cp1252", "utf-8"):
@@ -71,11 +74,15 @@ def decode(data: bytes, label: str = "") -> tuple[str, bool]:
         text = _strict(data, codec)
         if text is not None:
             return clean_text(text), False
-    for guess in ("utf-8", _detected(data), "cp1252"):
-        text = _strict(data, guess) if guess else None
+    for text in (
+        _strict(data, "utf-8"),
+        _nearly(data, codec) if codec and not claims_ascii else None,
+        _nearly(data, "utf-8"),
+        _strict(data, _detected(data)),
+    ):
         if text is not None:
             return clean_text(text), True
-    return clean_text(data.decode(codec if codec and not claims_ascii else "utf-8", "replace")), True
+    return clean_text(_cp1252(data)), True
 
 
 def decode_unlabelled(data: bytes) -> str:
@@ -84,7 +91,15 @@ def decode_unlabelled(data: bytes) -> str:
     return clean_text(text if text is not None else _cp1252(data))
 
 
+def _nearly(data: bytes, codec: str) -> str | None:
+    text = data.decode(codec, "replace")
+    strange = sum(not char.isascii() for char in text)
+    return text if text.count("\ufffd") <= strange * _BROKEN_SHARE else None
+
+
 def _strict(data: bytes, codec: str) -> str | None:
+    if not codec:
+        return None
     if codec == "cp1252":
         return _cp1252(data)
     try:

@@ -42,11 +42,15 @@ def normalize(raw: bytes, found: Found, options: ReadOptions) -> SourceEvent | S
         return Skipped(found.where, "empty", "nothing but white space")
     message, broken = bodies.parse(raw)
     headers, body = Headers(message), bodies.read_body(message)
+    if not len(headers) and b"\0" in raw:
+        return Skipped(found.where, "not_a_mail", "no header, and bytes that are no text")
     flags = set(body.flags) | ({"structure_repaired"} if broken or message.defects else set())
     occurred_at, dated = _occurred_at(headers, found, options, flags)
     title = headers.text("subject")
     replied = headers.ids("in-reply-to") or headers.ids("references")[-1:]
-    text, text_full, method = _texts(title, body, bool(replied), flags, options.max_text_bytes)
+    text, text_full, method = _texts(
+        title, body, None if facts.is_bounce(headers, body) else bool(replied), flags, options.max_text_bytes
+    )
     if not text:
         return Skipped(found.where, "empty", "no text, no subject, no attachment")
     content_hash = _content_hash(raw)
@@ -84,15 +88,19 @@ def normalize(raw: bytes, found: Found, options: ReadOptions) -> SourceEvent | S
     )
 
 
-def _texts(title: str, body: bodies.Body, answers: bool, flags: set[str], max_bytes: int) -> tuple[str, str, str]:
-    """(new text, text with quotes or "" if the same, how it was cut)."""
+def _texts(
+    title: str, body: bodies.Body, answers: bool | None, flags: set[str], max_bytes: int
+) -> tuple[str, str, str]:
+    """(new text, text with quotes or "" if the same, how it was cut). `answers`: it is a reply; None for a bounce, which stays whole."""
     full = clean_text(body.text)
     if not full:
         flags.add("no_text")
         names = ", ".join(file.name for file in body.attachments)
         return cut_text(title or (f"Attachments: {names}" if names else ""), max_bytes)[0], "", ""
     new, method = full, ""
-    if body.unquoted and not quotes.is_forward(title, full):
+    if answers is None:
+        pass
+    elif body.unquoted and not quotes.is_forward(title, full):
         new, method = clean_text(body.unquoted), "html_quote"
     elif body.source == "plain" or not body.unquoted:
         new, method = quotes.new_text(title, full, answers=answers)

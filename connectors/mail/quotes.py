@@ -64,7 +64,7 @@ def is_reply(subject: str) -> bool:
 def new_text(subject: str, text: str, *, answers: bool = False) -> tuple[str, str]:
     """(what is new, how it was cut: "" if nothing was). The words: attribution, header_block, original_message, quoted_tail, signature.
 
-    `answers`: the mail's headers say that it is a reply. Only a reply ends in a block of From, Sent, To, Subject that is a quote.
+    `answers`: the mail's headers say that it is a reply. Only a reply ends in a quote that is not marked line by line.
     """
     if len(text) > MAX_QUOTE_CHARS or is_forward(subject, text):
         return text, ""
@@ -83,7 +83,7 @@ def new_text(subject: str, text: str, *, answers: bool = False) -> tuple[str, st
 
 def _quote_start(lines: list[str], answers: bool) -> tuple[int, str]:
     for index, line in enumerate(lines):
-        if _ORIGINAL.match(line):
+        if answers and _ORIGINAL.match(line):
             return index, "original_message"
         if answers and _header_block(lines, index):
             # Outlook draws a line above the block.

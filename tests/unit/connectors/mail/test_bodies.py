@@ -169,6 +169,36 @@ def test_what_mail_stores_note_in_a_mail_makes_no_new_version() -> None:
     assert mail(raw).event_id != mail(letter("Hello!")).event_id
 
 
+def test_a_boundary_that_is_named_wrongly_is_found() -> None:
+    raw = letter(
+        "--real\nContent-Type: text/plain\n\nwords\n--real--\n", 'Content-Type: multipart/mixed; boundary="named"'
+    )
+    assert (mail(raw).text, mail(raw).flags) == ("words", ("structure_repaired",))
+
+
+def test_a_file_name_in_raw_bytes_is_read() -> None:
+    raw = letter(b"x", "Content-Type: application/pdf").replace(
+        b"Content-Type", b'Content-Disposition: attachment; filename="\xfcber.pdf"\nContent-Type'
+    )
+    assert mail(raw).attachments[0].name == "über.pdf"
+
+
+def test_one_broken_byte_makes_no_other_charset_of_a_text() -> None:
+    raw = letter("Привет, это письмо на русском языке".encode() + b"\xd0 !", "Content-Type: text/plain; charset=utf-8")
+    assert mail(raw).text == "Привет, это письмо на русском языке\ufffd !"
+
+
+def test_a_bounce_stays_whole() -> None:
+    text = "Not delivered.\n\n----- Original Message -----\nFrom: a@b.c\nTo: d@e.f\nSubject: x"
+    assert mail(letter(text, "Return-Path: <>", "In-Reply-To: <m0@x>", "Content-Type: text/plain")).strip_method == ""
+
+
+def test_a_binary_file_is_no_mail() -> None:
+    outcome = normalize(b"\xd0\xcf\x11\xe0\0\0\0", Found("maildir", "x"), OPTIONS)
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason == "not_a_mail"
+
+
 def test_an_empty_mail_is_skipped_with_the_reason() -> None:
     for raw in (b"", b"\n\n", b"From: a@b.c\n\n"):
         outcome = normalize(raw, Found("mbox", "x", arrived_at=NOW), OPTIONS)
