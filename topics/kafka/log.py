@@ -22,11 +22,12 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import RecordMetadata
 
-from topics.codec import Encoded, encode
+from topics.codec import Encoded, encode, encoded_bytes
 from topics.envelope import Incoming, Outgoing
 from topics.errors import Outage, Refused, StrandlineError
 from topics.kafka import reader
 from topics.kafka.admin import cluster_id
+from topics.kafka.budget import ByteBudget
 from topics.kafka.names import TopicNames
 from topics.kafka.producer import SharedProducer
 from topics.keys import partition_of
@@ -37,6 +38,9 @@ _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError, RecordTooLargeE
 
 _REPLACE_AFTER = timedelta(seconds=60)
 """Nothing delivered for so long, though tried: the brokers may have moved, which a running producer cannot learn."""
+
+_QUEUED_BYTES = 64 * 1024 * 1024
+"""One request takes a batch of every partition, and a broker closes the connection on one over 100 MiB (`socket.request.max.bytes`)."""
 
 _PAUSE_SECONDS = 0.1
 
@@ -57,6 +61,7 @@ class KafkaLog:
         self._log_id = log_id
         self._deadline = deadline
         self._producer = SharedProducer(bootstrap, self._learn_log_id)
+        self._budget = ByteBudget(_QUEUED_BYTES)
         self._failing_since: float | None = None
 
     async def __aenter__(self) -> Self:
@@ -132,38 +137,51 @@ class KafkaLog:
 
     async def _has_its_partitions(self, producer: AIOKafkaProducer, topic: str) -> bool:
         """Sending with another partition count would put keys on other partitions than everybody else does."""
-        known = producer.client.cluster.partitions_for_topic(self._names.on_broker(topic))
-        wanted = spec_of(topic).partitions
-        if known is not None and len(known) == wanted:
+        name, wanted, client = self._names.on_broker(topic), spec_of(topic).partitions, producer.client
+        if len(client.cluster.partitions_for_topic(name) or ()) == wanted:
             return True
-        self._producer.last_error = (
-            f"topic {self._names.on_broker(topic)} is missing: run `strandline topics create`"
-            if known is None
-            else f"topic {self._names.on_broker(topic)} has {len(known)} partitions instead of {wanted}: "
-            "run `strandline topics check`"
-        )
-        producer.client.add_topic(self._names.on_broker(topic))
-        await producer.client.force_metadata_update()
-        return False
+        client.add_topic(name)
+        if not await client.force_metadata_update():
+            return False
+        known = len(client.cluster.partitions_for_topic(name) or ())
+        if known == 0:
+            self._producer.last_error = f"topic {name} is missing: run `strandline topics create`"
+        elif known != wanted:
+            self._producer.last_error = (
+                f"topic {name} has {known} partitions instead of {wanted}: run `strandline topics check`"
+            )
+        return known == wanted
 
     async def _deliver(self, producer: AIOKafkaProducer, encoded: Sequence[Encoded]) -> list[RecordMetadata]:
         """Queues all, then waits for all: one by one would cost a round trip each."""
-        sent: list[asyncio.Future[RecordMetadata]] = []
+        sent = [await self._queue(producer, record) for record in encoded]
+        await asyncio.wait(sent, return_when=asyncio.FIRST_EXCEPTION)
+        for future in sent:
+            if future.done() and (error := future.exception()) is not None:
+                raise error
+        return [future.result() for future in sent]
+
+    async def _queue(self, producer: AIOKafkaProducer, record: Encoded) -> asyncio.Future[RecordMetadata]:
+        size = await self._budget.take(encoded_bytes(record))
         try:
-            for record in encoded:
-                future = await producer.send(
-                    self._names.on_broker(record.topic),
-                    record.value,
-                    record.key,
-                    partition=partition_of(record.key, spec_of(record.topic).partitions),
-                    headers=list(record.headers),  # the compiled batch builder takes nothing else
-                )
-                sent.append(future)
-            return await asyncio.gather(*sent)
-        finally:
-            for future in sent:  # nobody waits for them any more; a record that is queued stays queued
-                if not future.cancel() and not future.cancelled():
-                    future.exception()
+            future: asyncio.Future[RecordMetadata] = await producer.send(
+                self._names.on_broker(record.topic),
+                record.value,
+                record.key,
+                partition=partition_of(record.key, spec_of(record.topic).partitions),
+                headers=list(record.headers),  # the compiled batch builder takes nothing else
+            )
+        except BaseException:
+            self._budget.give_back(size)
+            raise
+        future.add_done_callback(lambda settled: self._settle(settled, size))
+        return future
+
+    def _settle(self, future: asyncio.Future[RecordMetadata], size: int) -> None:
+        """Runs when the record has left the queue, which can be long after its append gave up."""
+        self._budget.give_back(size)
+        if not future.cancelled():
+            future.exception()  # looked at, so that the loop does not report it when nobody waits any more
 
     async def ends(self, topic: str) -> Mapping[int, int]:
         """See `Log.ends`. Raises Outage after the deadline, and for a topic that is missing."""

@@ -20,7 +20,7 @@ from topics.registry import TOPICS, topic
 
 pytestmark = pytest.mark.connected
 
-SHORT = timedelta(seconds=1)
+SHORT = timedelta(seconds=3)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -73,21 +74,29 @@ class Collector:
 
     def __init__(self, log: KafkaLog) -> None:
         self.found: list[Incoming] = []
-        self.task = asyncio.create_task(self._follow(log))
+        self.different: set[UUID] = set()
+        self._grown = asyncio.Condition()
+        self._task = asyncio.create_task(self._follow(log))
 
     async def _follow(self, log: KafkaLog) -> None:
         async for incoming in log.follow(TOPIC, FROM_THE_START):
             self.found.append(incoming)
+            self.different.add(record_id(incoming))
+            async with self._grown:
+                self._grown.notify_all()
+
+    async def more(self, count: int) -> None:
+        """Waits until it has so many further records."""
+        await self.until(len(self.different) + count)
 
     async def until(self, count: int) -> None:
         """Waits until it has so many different records."""
-        async with asyncio.timeout(60):
-            while len({record_id(one) for one in self.found}) < count:
-                await asyncio.sleep(0.05)
+        async with asyncio.timeout(60), self._grown:
+            await self._grown.wait_for(lambda: len(self.different) >= count)
 
     async def stop(self) -> None:
-        self.task.cancel()
-        await asyncio.wait({self.task})
+        self._task.cancel()
+        await asyncio.wait({self._task})
 
 
 async def test_nothing_is_lost_or_disordered_while_the_broker_is_killed_in_a_flow(
@@ -107,10 +116,10 @@ async def test_nothing_is_lost_or_disordered_while_the_broker_is_killed_in_a_flo
     async with log:
         writers = [asyncio.create_task(write(user)) for user in KEYS]
         for _ in range(3):
-            await collector.until(len({record_id(one) for one in collector.found}) + 500)
+            await collector.more(500)
             await kill(stack)
             await start(stack)
-        await collector.until(len({record_id(one) for one in collector.found}) + 500)
+        await collector.more(500)
         stopping.set()
         counts = dict(zip(KEYS, await asyncio.gather(*writers), strict=True))
         await collector.until(sum(counts.values()))
