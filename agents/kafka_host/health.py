@@ -1,0 +1,67 @@
+"""The worker's own page: /live, /ready and /metrics, on loopback unless told otherwise.
+
+A small server of ours in the worker's loop, not Faust's: it answers from before Faust starts until it has ended. A loop that is blocked does
+not answer /live, which is what that question is for. No service is asked here: readiness tells what the worker has found out by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import generate_latest
+
+from agents.kafka_host.app import KafkaHost
+from agents.metrics import Metrics
+
+
+@asynccontextmanager
+async def health_page(host: KafkaHost, metrics: Metrics) -> AsyncIterator[int]:
+    """Serves while the block runs; gives the port."""
+    routes = web.Application()
+    routes.add_routes(
+        [
+            web.get("/live", _live),
+            web.get("/ready", lambda request: _ready(host)),
+            web.get("/metrics", lambda request: _metrics(host, metrics)),
+        ]
+    )
+    runner = web.AppRunner(routes, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host.options.health_host, host.options.health_port)
+        await site.start()
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+async def _live(request: web.Request) -> web.Response:
+    return web.json_response({"live": True})
+
+
+async def _ready(host: KafkaHost) -> web.Response:
+    missing = what_is_missing(host)
+    return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
+
+
+def what_is_missing(host: KafkaHost) -> list[str]:
+    """Names what keeps the worker from working; [] if it is ready."""
+    missing = [] if host.assignment else ["partitions"]
+    missing += ["epochs"] if host.epochs.is_claiming() else []
+    return missing + list(host.breakers.away())
+
+
+async def _metrics(host: KafkaHost, metrics: Metrics) -> web.Response:
+    partitions = Counter(tp.topic for tp in host.assignment)
+    for topic, stage_host in host.stages.items():
+        name = stage_host.stage.name
+        metrics.pending.labels(name).set(stage_host.pending)
+        metrics.oldest_pending.labels(name).set(stage_host.oldest_pending_age())
+        metrics.holes.labels(name).set(host.holes.count(name))
+        metrics.assigned.labels(name).set(partitions[topic])
+    for breaker in host.breakers:
+        metrics.breaker_open.labels(breaker.service).set(breaker.state != "closed")
+    return web.Response(body=generate_latest(metrics.registry), content_type="text/plain", charset="utf-8")
