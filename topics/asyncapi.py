@@ -152,8 +152,17 @@ def _schemas() -> dict[str, Any]:
     _, schema = models_json_schema(
         [(spec.value, "validation") for spec in TOPICS], ref_template="#/components/schemas/{model}"
     )
-    schemas: dict[str, Any] = schema["$defs"]
-    return schemas
+    return {name: _unwrapped(one) for name, one in schema["$defs"].items()}
+
+
+def _unwrapped(node: Any) -> Any:
+    """Without the line breaks that descriptions have in the source, so that wrapping a docstring changes nothing here."""
+    if isinstance(node, dict):
+        return {
+            name: " ".join(value.split()) if name == "description" and isinstance(value, str) else _unwrapped(value)
+            for name, value in node.items()
+        }
+    return [_unwrapped(value) for value in node] if isinstance(node, list) else node
 
 
 def render() -> str:

@@ -30,23 +30,25 @@ class Log(Protocol):
     async def append(self, records: Sequence[Outgoing]) -> Sequence[Place]:
         """Sends all, in order per key, and returns when every one is durable (acks=all); places in the order given.
 
-        Raises Outage("kafka") after the deadline: whether they arrived is then unknown, so repeat with the same ids.
-        Raises Refused
-        for a record that is too large; nothing of the call has then been sent.
+        Raises Outage("kafka") after the deadline, and once closed: whether they arrived is then unknown, so repeat with the same ids. They
+        may still arrive later, before newer records of their key. Raises Refused for a record that is too large; nothing of the call has
+        then been sent.
         """
         ...
 
     async def ends(self, topic: str) -> Mapping[int, int]:
-        """Per partition the offset that the next record will get."""
+        """Per partition the offset that the next record will get. Raises Outage after the deadline."""
         ...
 
     def follow(self, topic: str, start: Mapping[int, int]) -> AsyncIterator[Incoming]:
-        """Records from `start` (inclusive, per partition; partitions not named start at their end), for ever; in
-        order per partition.
+        """Records from `start` (inclusive, per partition), for ever; in order per partition, none twice. Waits through outages.
 
-        Takes no part in any consumer group: every follower sees every record. A start below what is kept begins at
-        the earliest kept.
+        Partitions not named start at their end, which is looked up at the first step. A start outside of what is kept begins at the
+        earliest kept. Takes no part in any consumer group: every follower sees every record. Raises Refused at the first step for a
+        partition that the topic does not have. Close the iterator, or cancel the task that reads it, to end it.
         """
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Waits for what is queued, bounded also while the broker is away; a second call does nothing."""
+        ...
