@@ -82,7 +82,9 @@ class ModelSection(Section):
     )
     model: str = Field("", description='Model name; "" = the provider\'s default here.')
     base_url: str = Field("", description="For an OpenAI-compatible server of your own.")
-    timeout: Duration = Field(timedelta(seconds=120), description="Of one call.")
+    timeout: Duration = Field(
+        timedelta(seconds=40), description="Of one call; below the 50 s that one try of a turn may take."
+    )
     concurrency: int = Field(32, ge=1, description="Calls at once in a process.")
     latency: Duration = Field(timedelta(0), description="Only `scripted`: how long a call pretends to take.")
 
@@ -110,7 +112,6 @@ class WorkerSettings(Section):
     group: str = Field("strandline", pattern=r"^[A-Za-z0-9._-]+$", description="Consumer group of the workers.")
     health_host: str = Field("127.0.0.1", description="Address of the worker's own health and metrics page.")
     health_port: int = Field(0, ge=0, le=65535, description="Its port; 0 takes a free one.")
-    stages: str = Field("", description='Comma-separated stages to run; "" = all.')
     stall_alarm: Duration = Field(timedelta(minutes=2), description="A record pending longer raises the alarm.")
     stall_exit: Duration = Field(
         timedelta(minutes=10),

@@ -39,10 +39,21 @@ def serve(
     output.run(run(), logs=used)
 
 
-def worker(
-    stages: Annotated[str | None, typer.Option(metavar="NAMES", help="Comma-separated stages; else all.")] = None,
-) -> None:
-    """Run a worker: it takes part in the work on all topics until it is told to stop."""
+def worker() -> None:
+    """Run a worker: it takes part in the work on all topics until it is told to stop (SIGTERM, Ctrl-C).
+
+    Start as many as you like, up to one a partition. It waits for services that are not there yet.
+    """
+    from strandline.worker import work
+
+    used = settings()
+    codes: list[int] = []
+
+    async def run() -> None:
+        codes.append(await work(used))
+
+    output.run(run(), logs=used)
+    raise typer.Exit(codes[0])
 
 
 def up(

@@ -1,0 +1,81 @@
+"""`strandline worker`: the Kafka host with the stages of the table, as one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+
+import structlog
+
+from agents.breaker import Breakers
+from agents.deps import Deps
+from agents.group_commit import Backoff
+from agents.kafka_host.options import WorkerOptions
+from agents.kafka_host.process import run_worker
+from agents.metrics import Metrics
+from agents.pipeline import STAGES
+from strandline import wiring
+from strandline.settings import Settings
+from topics.clock import SystemClock
+from topics.errors import Outage
+from topics.kafka.log import KafkaLog
+
+logger = structlog.get_logger(__name__)
+
+START_BACKOFF = Backoff(first=timedelta(milliseconds=500), cap=timedelta(seconds=5))
+
+
+async def work(settings: Settings) -> int:
+    """Works until it is told to end, or until only a fresh process can help; the exit code.
+
+    Waits for services that are away when it starts, without limit: whoever starts everything at once need not know an order.
+    """
+    metrics, breakers = Metrics(), Breakers()
+    async with wiring.open_log(settings) as log, _patient_deps(settings, log, metrics, breakers) as deps:
+        return await run_worker(
+            STAGES,
+            deps,
+            log=log,
+            clock=SystemClock(),
+            raise_epochs=deps.store.raise_epochs,
+            breakers=breakers,
+            metrics=metrics,
+            options=options_of(settings),
+        )
+
+
+@asynccontextmanager
+async def _patient_deps(
+    settings: Settings, log: KafkaLog, metrics: Metrics, breakers: Breakers
+) -> AsyncIterator[Deps]:
+    async with AsyncExitStack() as opened:
+        deps: Deps | None = None
+        tries = 0
+        while deps is None:
+            try:
+                deps = await opened.enter_async_context(wiring.open_deps(settings, log, metrics, breakers))
+            except Outage as error:
+                tries += 1
+                logger.warning("worker.waiting", service=error.service, error=str(error))
+                await asyncio.sleep(START_BACKOFF.seconds(tries))
+        yield deps
+
+
+def options_of(settings: Settings) -> WorkerOptions:
+    """The host's own form of the settings."""
+    kafka, worker = settings.kafka, settings.worker
+    return WorkerOptions(
+        bootstrap=kafka.bootstrap,
+        prefix=kafka.prefix,
+        replication=kafka.replication,
+        group=worker.group,
+        session_timeout=kafka.session_timeout,
+        health_host=worker.health_host,
+        health_port=worker.health_port,
+        stall_alarm=worker.stall_alarm,
+        stall_exit=worker.stall_exit,
+        grace=worker.grace,
+        max_pending=worker.max_pending,
+    )
