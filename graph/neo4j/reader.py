@@ -103,7 +103,7 @@ class Neo4jGraphReader:
         return facts
 
     async def _sources(self, fact_ids: Sequence[Id], known_at: datetime, limit: int) -> Mapping[Id, list[Id]]:
-        if not fact_ids:
+        if not fact_ids or limit < 1:
             return {}
         rows = await self._database.read(
             "read sources", _SOURCES, fact_ids=list(fact_ids), known_at=written(known_at), limit=limit
