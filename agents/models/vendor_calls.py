@@ -50,7 +50,7 @@ def http_timeout(total: timedelta) -> httpx2.Timeout:
 def quiet_sdk_logs(name: str) -> None:
     """Keeps an SDK from logging whole requests (the user's text) when the root logger is set to debug."""
     logger = logging.getLogger(name)
-    if logger.getEffectiveLevel() < logging.INFO or logger.level == logging.NOTSET:
+    if logger.level < logging.INFO:  # also NOTSET, which would take the root's
         logger.setLevel(logging.INFO)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from agents.models.answer import name_of
-from agents.models.local.mentions import Mention
+from agents.models.local.mentions import NO_NAME, Mention
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -130,6 +130,7 @@ _NAME_PARTS = ("compound", "amod", "nmod")
 
 
 _EMPTY = word_set("one thing things lot people time way rest team everyone someone")
+_POINTING = word_set("same other such different following own")
 _GENERIC = word_set("meeting call sync chat appointment event deadline lunch dinner review release task report")
 """Nouns that name something else in every text: they need a word beside them that says which."""
 
@@ -153,6 +154,8 @@ def noun_phrase(
         type != "role" and owner.pos_ == "PRON" and owner.lower_ in ("our", "their", "your") for owner in owners
     ):
         return None
+    if any(child.lower_ in _POINTING for child in noun.children):
+        return None
     left = [
         child
         for child in noun.children
@@ -166,9 +169,9 @@ def noun_phrase(
             if inner.dep_ == "pobj" and not stop(inner):
                 end = max(end, inner.i + 1)
     name = name_of(noun.doc[start:end].text)
-    if not name or (name.lower() in _GENERIC):
+    if not name or name.lower() in _GENERIC or NO_NAME.search(name):
         return None
-    return Mention(name.removeprefix("the ").removeprefix("The "), type, start, end)
+    return Mention(name.removeprefix("the ").removeprefix("The "), type, start, end, named=False)
 
 
 def clause_of(token: Token) -> Token:

@@ -33,6 +33,9 @@ _EDGE = re.compile(
     r"^(?:(?:the|a|an|our|my|your|his|her|their|its|this|that|mr|mrs|ms|dr|prof)\b\.?\s+)+|(?:['’]s|['’])$",
     re.IGNORECASE,
 )
+NO_NAME = re.compile(r"[@<>\[\]{}|=\\#*`]|://")
+"""Addresses, links, markup and code."""
+
 _DAY_OR_MONTH = frozenset(name.lower() for name in (*calendar.day_name, *calendar.month_name) if name)
 
 
@@ -45,6 +48,8 @@ class Mention:
     start: int
     """Token offsets, half-open."""
     end: int
+    named: bool = True
+    """False for a plain noun ("bakery"): a fact needs a name on at least one side."""
 
 
 @dataclass(slots=True)
@@ -109,7 +114,7 @@ def _add(names: Names, span: Span, type: str) -> None:
     while len(span) > 1 and span[-1].tag_ in ("POS", "IN", ",", "."):
         span = span[:-1]
     name = name_of(_EDGE.sub("", span.text.strip()).rstrip(".,;:!?"))
-    if not name or not any(char.isalpha() for char in name) or "@" in name or "://" in name:
+    if not name or not any(char.isalpha() for char in name) or NO_NAME.search(name):
         return
     if name.lower() in _DAY_OR_MONTH or (
         name.islower() and span.root.pos_ in ("VERB", "AUX", "ADV", "ADP", "PRON", "INTJ")

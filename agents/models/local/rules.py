@@ -168,7 +168,7 @@ class _Reader:
             if verb.lemma_.lower() not in rule.verbs:
                 continue
             for subject, thing in self._ends(verb, rule, passive):
-                if subject.name.casefold() != thing.name.casefold():
+                if subject.name.casefold() != thing.name.casefold() and (subject.named or thing.named):
                     yield self._clause(verb, rule, subject, thing, over)
 
     def _ends(self, verb: Token, rule: VerbRule, passive: bool) -> Iterator[tuple[Mention, Mention]]:
@@ -373,7 +373,8 @@ class _Reader:
         if verb.lemma_ != "be":
             return False
         return all(
-            self._dates.holds(child) or any(self._dates.holds(inner) for inner in child.subtree)
+            self._dates.holds(child)
+            or (child.dep_ == "prep" and any(self._dates.holds(inner) for inner in child.children))
             for child in verb.children
             if child.dep_ in ("attr", "acomp", "prep", "npadvmod")
         )
@@ -389,4 +390,4 @@ class _Reader:
 
 
 def _date_entity(date: DateMention) -> Mention:
-    return Mention(date.iso, "date", -1, -1)
+    return Mention(date.iso, "date", -1, -1, named=False)

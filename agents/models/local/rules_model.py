@@ -52,10 +52,11 @@ class RulesModel:
         self._turn = asyncio.Lock()
         self._crashes: Counter[bytes] = Counter()
         self._closed = False
+        self._model_id = f"local/en_core_web_sm-{_version()}#{RULES_VERSION}"
 
     @property
     def model_id(self) -> str:
-        return f"local/en_core_web_sm-{_version()}#{RULES_VERSION}"
+        return self._model_id
 
     @property
     def process_id(self) -> int | None:
@@ -106,7 +107,7 @@ class RulesModel:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare)
         try:
-            return self._pool.submit(_read, passage, self.model_id)
+            return self._pool.submit(_read, passage, self._model_id)
         except BrokenProcessPool:
             # The child died between two texts: this one is not to blame.
             self._stop()

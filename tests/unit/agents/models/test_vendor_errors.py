@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import traceback
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -105,6 +106,17 @@ async def test_no_error_repeats_the_key_or_the_text(vendors: ModelVendors, model
 async def test_a_vendor_that_echoes_the_text_is_not_quoted(vendors: ModelVendors, model: LanguageModel) -> None:
     vendors.faults.append(vendor.bad_request(f"cannot process: {SECRET_TEXT}"))
     assert SECRET_TEXT not in "".join(traceback.format_exception(await failure_of(model)))
+
+
+async def test_a_debug_log_shows_neither_text_nor_key(
+    vendors: ModelVendors, model: LanguageModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    await model.extract(PASSAGE)
+    vendors.faults.append(vendor.unauthorized())
+    await failure_of(model)
+    assert SECRET_TEXT not in caplog.text
+    assert KEY not in caplog.text
 
 
 async def test_a_service_is_back_after_its_faults_without_a_new_client(

@@ -151,6 +151,20 @@ def test_a_text_longer_than_one_block_is_read_to_its_end(reading: Reading) -> No
     assert ("Tom Brown", "works_at", "Initech", False) in facts_of(reading(filler + "Tom Brown works at Initech."))
 
 
+def test_no_sentence_runs_over_an_empty_line(reading: Reading) -> None:
+    found = reading("Notes by Clara Jones\n\nTom Brown works at Initech.\n\n- Peter Miller lives in Bern.")
+    assert facts_of(found) == {("Tom Brown", "works_at", "Initech", False), ("Peter Miller", "lives_in", "Bern", False)}
+    assert [s for s in found.statements if s.origin == "sentence"] == []
+
+
+def test_fenced_code_is_not_read(reading: Reading) -> None:
+    assert reading("```python\nTom Brown works at Initech.\n```").entities == ()
+
+
+def test_two_plain_nouns_make_no_fact(reading: Reading) -> None:
+    assert facts_of(reading("The server uses a database.")) == set()
+
+
 def test_addresses_and_code_are_no_names(reading: Reading) -> None:
     found = reading("https://example.com/x?y=1 foo@bar.com `import os` 12345 !!!")
     assert [entity.name for entity in found.entities if "@" in entity.name or "/" in entity.name] == []
