@@ -161,11 +161,11 @@ class _Reader:
         if negated and not over:
             return
         passive = any(child.dep_ in ("auxpass", "nsubjpass") for child in verb.children)
-        if passive:
+        if passive and not over:
             yield from self._when(verb)
             yield from self._appointed(verb)
         for rule in VERB_RULES:
-            if verb.lemma_.lower() not in rule.verbs:
+            if verb.lemma_.lower() not in rule.verbs or (rule.state and _is_reported_past(verb)):
                 continue
             for subject, thing in self._ends(verb, rule, passive):
                 if subject.name.casefold() != thing.name.casefold() and (subject.named or thing.named):
@@ -237,7 +237,8 @@ class _Reader:
         if negated and not over:
             return
         ends = over or used_to(verb)
-        yield from self._when(verb)
+        if not over:
+            yield from self._when(verb)
         for attribute in (child for child in verb.children if child.dep_ in ("attr", "acomp", "prep")):
             if attribute.dep_ == "acomp":
                 yield from self._adjective(verb, attribute, ends)
@@ -387,6 +388,11 @@ class _Reader:
     def _is_person(self, token: Token) -> bool:
         mention = self._names.of(token)
         return mention is not None and mention.type == "person" and token.pos_ != "NOUN"
+
+
+def _is_reported_past(verb: Token) -> bool:
+    """ "Tom said that he lived in Rome": he may live there still, English only shifts the tense."""
+    return verb.tag_ == "VBD" and verb.dep_ == "ccomp" and verb.head.tag_ in ("VBD", "VBN")
 
 
 def _date_entity(date: DateMention) -> Mention:

@@ -104,6 +104,9 @@ def test_plain_sentences_are_read_well_enough(reading: Reading, kept_back: bool)
         "Maybe Peter Miller works at Acme.",
         "They left the room.",
         "The meeting is tomorrow.",
+        "The launch review is no longer on Friday.",
+        "The kickoff meeting is no longer scheduled for Monday.",
+        "Tom Brown said that Clara Jones lived in Rome.",
     ],
 )
 def test_what_is_not_stated_as_true_gives_no_fact(reading: Reading, text: str) -> None:
