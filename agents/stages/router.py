@@ -19,10 +19,13 @@ from topics.records import RememberRequest, SourceEvent, SourceObject
 
 STAGE = "router"
 
+SOURCE_TYPE = "source"
+"""Part of a save's identity, so the same for all connectors: one mail is one memory, whichever file or account it came by."""
+
 
 def run_id_of(event: SourceEvent) -> UUID:
     """The run that an event will have: known to whoever sends it, so that an import can follow its runs."""
-    return ids.run_id(event.key, event.connector, str(event.event_id), event.content_hash)
+    return ids.run_id(event.key, SOURCE_TYPE, str(event.event_id), event.content_hash)
 
 
 def is_remembered(event: SourceEvent) -> bool:
@@ -72,7 +75,7 @@ def request_of(event: SourceEvent) -> RememberRequest:
         kind="episode",
         reference_time=event.occurred_at,
         accepted_at=event.observed_at,
-        source_type=event.connector,
+        source_type=SOURCE_TYPE,
         source=SourceObject(
             connector=event.connector,
             instance_id=event.instance_id,
