@@ -73,7 +73,7 @@ class Overlay:
         if not write.failed:
             for mention in write.entities:
                 self._mention(mention, effects)
-            dated = sorted(write.statements, key=lambda statement: statement.valid_at or write.valid_at)
+            dated = sorted(write.statements, key=lambda statement: _instant(statement, write))
             for statement in dated:
                 self._state(write, statement, types, effects)
         artifact = str(write.artifact_id)
@@ -137,7 +137,7 @@ class Overlay:
             return
         subject = self._end(statement.subject, statement.subject_type, types, effects)
         object_ = self._end(statement.object, statement.object_type, types, effects)
-        valid_at = statement.valid_at or write.valid_at
+        valid_at = _instant(statement, write)
         slot = [self.facts[fact] for fact in self._by_slot[subject.id, relation]]
         same = [fact for fact in slot if fact.object_id == object_.id and _holds(fact, valid_at)]
         if statement.ends:
@@ -218,6 +218,12 @@ class Overlay:
     def _add_fact(self, fact: FactRow) -> None:
         self.facts[fact.id] = fact
         self._by_slot[fact.subject_id, fact.relation][fact.id] = None
+
+
+def _instant(statement: FactStatement, write: GraphWrite) -> datetime:
+    """From when on a statement speaks: its start, for an ending its end, else the text's reference time."""
+    said = (statement.invalid_at or statement.valid_at) if statement.ends else statement.valid_at
+    return said or write.valid_at
 
 
 def _holds(fact: FactRow, at: datetime) -> bool:

@@ -9,6 +9,7 @@ Fails   a text that breaks the rules, or another request under a used key: the r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agents.chunking import cut
 from agents.contract import Done, Fenced, GaveUp, Result, RunNote, Turn
@@ -17,7 +18,7 @@ from graph.model import AdmitPlan, Admitted, NewArtifact
 from topics import ids
 from topics.envelope import Outgoing
 from topics.errors import Refused
-from topics.records import RememberRequest, RememberText
+from topics.records import RememberRequest, RememberText, RunState
 
 STAGE = "intake"
 
@@ -136,9 +137,19 @@ def _admitted(request: RememberRequest, admitted: Admitted, traceparent: str) ->
         sequence=text.seq,
         traceparent=traceparent,
     )
-    note = RunNote(request.run_id, request.accepted_at, "queryable", artifact_id=text.artifact_id, seq=text.seq)
+    note = replace(_note(request, "queryable"), artifact_id=text.artifact_id, seq=text.seq)
     return Done((send,), note)
 
 
 def _rejected(request: RememberRequest, refusal: Refused, code: str = "") -> RunNote:
-    return RunNote(request.run_id, request.accepted_at, "rejected", error_code=code or refusal.code, error=str(refusal))
+    return replace(_note(request, "rejected"), error_code=code or refusal.code, error=str(refusal))
+
+
+def _note(request: RememberRequest, state: RunState) -> RunNote:
+    return RunNote(
+        request.run_id,
+        request.accepted_at,
+        state,
+        idempotency_key=request.idempotency_key,
+        source_type=request.source_type,
+    )

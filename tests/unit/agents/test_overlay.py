@@ -131,6 +131,14 @@ def test_an_ending_closes_what_stands_and_states_nothing() -> None:
     assert objects_at(overlay, day(9)) == []
 
 
+def test_an_ending_may_give_its_date_as_the_end() -> None:
+    overlay = new_overlay()
+    overlay.decide(write(1, fact("Ada", "works_at", "Acme", 0)))
+    overlay.decide(write(2, fact("Ada", "works_at", "Acme", None, 9, ends=True), at=20))
+    assert objects_at(overlay, day(8)) == ["Acme"]
+    assert objects_at(overlay, day(9)) == []
+
+
 def test_a_repeat_that_brings_an_end_closes_the_open_fact() -> None:
     overlay = new_overlay()
     first = overlay.decide(write(1, fact("Ada", "works_at", "Acme", 0)))
