@@ -22,6 +22,8 @@ State = Literal["closed", "open", "half_open"]
 PROBE_BACKOFF = Backoff(first=timedelta(milliseconds=500), cap=timedelta(seconds=10))
 RETRY_AFTER_CAP = timedelta(minutes=1)
 """The longest wait between probes that a service may ask for."""
+FORGET_AFTER_S = 120.0
+"""A service in use is tried far more often while it is away; one that nobody has tried for so long is not known to be away."""
 
 _log = structlog.get_logger()
 
@@ -37,6 +39,7 @@ class Breaker:
         self._monotonic = monotonic
         self._failures = 0
         self._probe_at = 0.0
+        self._tripped_at = 0.0
 
     def enter(self) -> bool:
         """May the caller use the service now? If the breaker was open, a True makes the caller the probe: it must report back."""
@@ -50,6 +53,10 @@ class Breaker:
     def wait_s(self) -> float:
         """Seconds after which asking again makes sense, at least 0.05."""
         return max(0.05, self._probe_at - self._monotonic() if self.state == "open" else 0.1)
+
+    def is_away(self) -> bool:
+        """Not closed, and somebody has met the outage lately."""
+        return self.state != "closed" and self._monotonic() - self._tripped_at < FORGET_AFTER_S
 
     def trip(self, error: Outage) -> None:
         """The service is away."""
@@ -66,6 +73,7 @@ class Breaker:
             self._probe_at = self._monotonic() + max(asked, PROBE_BACKOFF.seconds(self._failures))
         self.state = "open"
         self.reason = str(error)
+        self._tripped_at = self._monotonic()
 
     def release(self) -> None:
         """The probe ended without having shown anything: let the next one try."""
@@ -100,8 +108,8 @@ class Breakers:
         return breaker
 
     def away(self) -> tuple[str, ...]:
-        """Services whose breaker is not closed."""
-        return tuple(breaker.service for breaker in self if breaker.state != "closed")
+        """Services that are known to be away."""
+        return tuple(breaker.service for breaker in self if breaker.is_away())
 
 
 class CommitterBreaker:

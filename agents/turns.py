@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -281,15 +281,18 @@ class TurnRunner(Generic[D]):
         if self._stage.give_up is None:
             return GaveUp(error)
         tries = bugs = 0
+        tripped: set[Breaker] = set()
         while True:
             try:
                 async with asyncio.timeout(self._deadline_s):
-                    return await self._stage.give_up(turn, error, self._deps)
+                    gave_up = await self._stage.give_up(turn, error, self._deps)
+                _reset(tripped)
+                return gave_up
             except Fenced as fenced:
                 self._abandon(turn, fenced)
             except (Retryable, TimeoutError) as failure:
                 if isinstance(failure, Outage):
-                    self._breakers.trip(failure)
+                    tripped.add(self._breakers.trip(failure))
             except Exception as failure:  # noqa: BLE001
                 self._bug(turn, failure)
                 bugs += 1
@@ -443,7 +446,7 @@ class _Announcement:
             await self._task
 
 
-def _reset(breakers: Sequence[Breaker]) -> None:
+def _reset(breakers: Iterable[Breaker]) -> None:
     for breaker in breakers:
         breaker.reset()
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
-from agents.breaker import Breakers
+from agents.breaker import Breaker, Breakers
 from agents.group_commit import Backoff
 from graph.model import Fence
 from topics.errors import Outage
@@ -66,6 +66,7 @@ class Epochs:
 
     async def _claim(self, partitions: Sequence[str]) -> None:
         tries = 0
+        tripped: set[Breaker] = set()
         while True:
             try:
                 async with asyncio.timeout(CLAIM_DEADLINE_S):
@@ -73,10 +74,12 @@ class Epochs:
             except Exception as error:  # noqa: BLE001  whatever it is, without epochs nothing can be written
                 tries += 1
                 if isinstance(error, Outage):
-                    self._breakers.trip(error)
+                    tripped.add(self._breakers.trip(error))
                 _log.warning("worker.epochs_not_raised", tries=tries, error_type=type(error).__name__)
                 await asyncio.sleep(_BACKOFF.seconds(tries))
             else:
                 self._known = dict(epochs)
+                for breaker in tripped:
+                    breaker.reset()
                 _log.info("worker.epochs_raised", partitions=len(epochs))
                 return

@@ -63,5 +63,5 @@ async def _metrics(host: KafkaHost, metrics: Metrics) -> web.Response:
         metrics.holes.labels(name).set(host.holes.count(name))
         metrics.assigned.labels(name).set(partitions[topic])
     for breaker in host.breakers:
-        metrics.breaker_open.labels(breaker.service).set(breaker.state != "closed")
+        metrics.breaker_open.labels(breaker.service).set(breaker.is_away())
     return web.Response(body=generate_latest(metrics.registry), content_type="text/plain", charset="utf-8")
