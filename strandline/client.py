@@ -19,7 +19,7 @@ from uuid import UUID
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
-from strandline.api.models import ErrorBody, Health, SearchAnswer
+from strandline.api.models import ErrorBody, Health, SearchPage
 from strandline.receipts import Receipt, Run, RunPage, RunUpdate
 from strandline.requests import RememberBody, SearchBody
 from topics.errors import NotFound, Outage, Refused, Retryable, StrandlineError, TooLarge
@@ -97,10 +97,10 @@ class Client:
             RunPage, "GET", "/v1/runs", query={name: value for name, value in query.items() if value is not None}
         )
 
-    async def search(self, body: SearchBody) -> SearchAnswer:
+    async def search(self, body: SearchBody) -> SearchPage:
         """Raises NotFound for a dataset that has no text yet."""
         return await self._ask(
-            SearchAnswer, "POST", "/v1/search", body=body.model_dump_json(exclude_defaults=True).encode()
+            SearchPage, "POST", "/v1/search", body=body.model_dump_json(exclude_defaults=True).encode()
         )
 
     async def health(self) -> Health:

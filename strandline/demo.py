@@ -21,7 +21,7 @@ from typing import IO
 from connectors.base import ReadOptions
 from connectors.registry import source_named
 from strandline import stack, wiring
-from strandline.api.models import FoundFact, SearchAnswer
+from strandline.api.models import FoundFact, SearchPage
 from strandline.cli import output
 from strandline.cli.answers import answer_lines
 from strandline.cli.imports import progress
@@ -125,6 +125,7 @@ async def _show(folder: Path, environment: Mapping[str, str], log: IO[str], keep
 async def _import(name: str, path: Path, folder: Path, settings: Settings) -> None:
     job = Import(path, source_named(name), ReadOptions(USER, settings.dataset), folder / "imports")
     async with wiring.open_log(settings) as log:
+        await log.start()
         with progress() as observer:
             tally = await run_import(job, log, observer)
     skipped = f", {tally.skipped.total()} skipped ({', '.join(sorted(tally.skipped))})" if tally.skipped else ""
@@ -146,7 +147,7 @@ async def _ask(question: Question, system: System, settings: Settings) -> bool:
     return any(question.answered_by(fact) for fact in _facts(answer))
 
 
-def _facts(answer: SearchAnswer) -> Iterator[FoundFact]:
+def _facts(answer: SearchPage) -> Iterator[FoundFact]:
     for hit in answer.hits:
         yield from hit.facts
 

@@ -17,7 +17,8 @@ import structlog
 
 from graph.model import RunView
 from graph.protocols import RunStore
-from strandline.api.models import SearchAnswer
+from graph.read.answers import SearchPage
+from graph.read.search import Search
 from strandline.health import HealthCheck, PartState
 from strandline.receipts import Receipt, Run, RunPage, receipt_of, run_of
 from strandline.requests import RememberBody, SearchBody, to_request
@@ -37,8 +38,8 @@ PAGE_LIMIT: Final = 200
 _STORE_PATIENCE: Final = timedelta(seconds=2)
 """For the run store, where the feed has an answer of its own."""
 
-Searching = Callable[[SearchBody], Awaitable[SearchAnswer]]
-"""Answers a question: `strandline/findings.py` makes one from the graph's search. Raises NotFound for an unknown dataset."""
+Searching = Callable[[SearchBody], Awaitable[SearchPage]]
+"""Answers a question; `searching_in` makes one. Raises NotFound for an unknown dataset."""
 
 Edge = Literal["api", "cli", "sdk"]
 
@@ -173,7 +174,7 @@ class Memory:
         )
         return RunPage(runs=tuple(map(run_of, views)), next_cursor=next_cursor)
 
-    async def search(self, body: SearchBody) -> SearchAnswer:
+    async def search(self, body: SearchBody) -> SearchPage:
         """Hits, the best first. Raises NotFound for a dataset without a text."""
         return await self.searching(body)
 
@@ -190,6 +191,17 @@ class Memory:
     async def parts(self) -> tuple[PartState, ...]:
         """Every service's state."""
         return await self.health.parts()
+
+
+def searching_in(search: Search) -> Searching:
+    """Questions as callers send them, put to the graph's search."""
+
+    async def find(body: SearchBody) -> SearchPage:
+        return await search.search(
+            body.key, body.query, limit=body.limit, as_of=body.as_of, known_at=body.known_at, cursor=body.cursor
+        )
+
+    return find
 
 
 def _accepted(request: RememberRequest) -> RunEvent:

@@ -172,6 +172,11 @@ class SearchBody(Body):
     limit: int = Field(10, ge=1, le=100, description="At most so many hits.")
     as_of: Rfc3339 | None = Field(None, description="What was true then, RFC 3339 with a zone; absent = now.")
     known_at: Rfc3339 | None = Field(None, description="As believed then, RFC 3339 with a zone; absent = now.")
+    cursor: str = Field(
+        "",
+        max_length=1024,
+        description="`next_cursor` of the page before, with the same question; its times are those of the first page.",
+    )
 
     @property
     def key(self) -> DatasetKey:

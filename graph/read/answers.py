@@ -11,7 +11,9 @@ from topics.records.base import Instant
 
 
 class Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    """Clients read these too: a field that a newer server added is ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class FoundFact(Answer):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Literal
-from uuid import UUID
 
 from pydantic import Field
 
+from graph.read.answers import FoundFact, Hit, SearchPage, SourceText
 from strandline.receipts import Answer, Receipt
-from topics.records import Instant
+
+__all__ = ["ErrorBody", "FoundFact", "Health", "Hit", "Live", "PartHealth", "Ready", "SearchPage", "SourceText"]
 
 
 class ErrorBody(Answer):
@@ -54,65 +55,3 @@ class Ready(Answer):
     """Requests are accepted: the log answers."""
 
     status: Literal["ready"] = "ready"
-
-
-class FoundFact(Answer):
-    """A fact with its times; true at the asked `as_of` as believed at `known_at`. Intervals are half-open, instants UTC."""
-
-    id: UUID
-    subject: str
-    relation: str
-    object: str
-    description: str
-    valid_at: Instant
-    """When it became true."""
-    invalid_at: Instant | None = None
-    """When it stopped being true, as we know now."""
-    stated_invalid_at: Instant | None = None
-    """The end that the text itself gave."""
-    created_at: Instant
-    """When we came to know it."""
-    expired_at: Instant | None = None
-    """When we came to know that it had ended."""
-    origin: str = ""
-    """Where it is from: stated (the payload), model, rules, sentence."""
-    source_ids: tuple[UUID, ...] = ()
-    """Artifacts that state it, the oldest first."""
-
-
-class SourceText(Answer):
-    """A stored text, word for word."""
-
-    artifact_id: UUID
-    run_id: UUID
-    seq: int
-    text: str
-    title: str = ""
-    author: str = ""
-    source_type: str = ""
-    url: str = ""
-    valid_at: Instant
-    """The text's own time."""
-    created_at: Instant
-    """When we came to know it."""
-
-
-class Hit(Answer):
-    """One thing found, with the facts it stands for and the texts they are from."""
-
-    kind: Literal["fact", "entity", "text"]
-    id: UUID
-    score: float
-    """Only for order within this answer."""
-    facts: tuple[FoundFact, ...] = ()
-    sources: tuple[SourceText, ...] = ()
-
-
-class SearchAnswer(Answer):
-    """Hits, the best first, and the times they were judged at."""
-
-    hits: tuple[Hit, ...]
-    as_of: Instant
-    known_at: Instant
-    missing: tuple[str, ...] = ()
-    """Services that were away: the answer has what the others found."""

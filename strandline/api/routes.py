@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from strandline.api import documents, handlers
 from strandline.api.call import Handler
-from strandline.api.models import Health, Live, Ready, SearchAnswer
+from strandline.api.models import Health, Live, Ready, SearchPage
 from strandline.api.queries import EventsQuery, NoQuery, Query, RememberQuery, RunsQuery, UserQuery
 from strandline.receipts import Receipt, Run, RunPage
 from strandline.requests import RememberBody, SearchBody
@@ -123,7 +123,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Ask the memory",
         "Words and vectors together. Only what was true at `as_of`, as believed at `known_at`, is answered; each hit has its facts with "
         "their times, and the texts they are from.",
-        (Answered(200, "Hits, the best first; none is no error.", SearchAnswer),),
+        (Answered(200, "Hits, the best first; none is no error.", SearchPage),),
         body=SearchBody,
         errors=(404, 503),
         example={"user_id": "me", "query": "Where does Ada work?", "limit": 5},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from strandline.api.models import FoundFact, Hit, SearchAnswer, SourceText
+from strandline.api.models import FoundFact, Hit, SearchPage, SourceText
 from strandline.cli.output import day, one_line, shortened
 
 QUOTE_CHARS = 160
@@ -13,7 +13,7 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _WORD = re.compile(r"\w+")
 
 
-def answer_lines(answer: SearchAnswer, query: str) -> Iterator[str]:
+def answer_lines(answer: SearchPage, query: str) -> Iterator[str]:
     """Numbered hits, the best first; a fact that stood in an earlier hit is not repeated."""
     shown: set[object] = set()
     number = 0

@@ -15,7 +15,7 @@ from strandline.cli.options import DatasetOption, JsonOption, UrlOption, UserOpt
 from topics.errors import Refused
 
 if TYPE_CHECKING:
-    from strandline.api.models import SearchAnswer
+    from strandline.api.models import SearchPage
     from strandline.receipts import Receipt
 
 
@@ -150,8 +150,8 @@ def search(
 
     for line in answer_lines(answer, query):
         output.show(line)
-    if answer.missing:
-        output.tell(f"Incomplete: {', '.join(answer.missing)} was away; this is what the others found.")
+    if answer.degraded:
+        output.tell(f"Incomplete: {', '.join(answer.degraded)} was away; this is what the others found.")
     if not answer.hits:
         output.next_step("strandline runs", "is the text that should say it complete?")
     elif as_of is None:
@@ -160,7 +160,7 @@ def search(
         output.next_step(f"strandline search {shlex.quote(query)}", "what is true now")
 
 
-async def _search(url: str, fields: dict[str, object]) -> SearchAnswer:
+async def _search(url: str, fields: dict[str, object]) -> SearchPage:
     from strandline.client import Client
     from strandline.requests import SearchBody, validated
 

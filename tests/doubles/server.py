@@ -11,7 +11,7 @@ from uuid import UUID
 
 import aiohttp
 
-from strandline.api.models import SearchAnswer
+from strandline.api.models import SearchPage
 from strandline.api.server import serving
 from strandline.client import Client
 from strandline.health import HealthCheck
@@ -91,10 +91,10 @@ async def running(
     """A server on a free port. With `log` it is a further process on the same log."""
     log, run_store, clock, metrics = log or MemoryLog(), MemoryRunStore(), SettableClock(AT), HttpMetrics()
 
-    async def find(body: SearchBody) -> SearchAnswer:
+    async def find(body: SearchBody) -> SearchPage:
         if body.dataset == "unknown":
             raise NotFound("this user has no dataset of that name", field="dataset")
-        return SearchAnswer(hits=(), as_of=body.as_of or AT, known_at=body.known_at or AT)
+        return SearchPage(hits=(), as_of=body.as_of or AT, known_at=body.known_at or AT)
 
     checks = {
         "kafka": lambda: log.ends("remember.runs"),

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import pytest
 
-from strandline.api.models import SearchAnswer
+from strandline.api.models import SearchPage
 from strandline.api.server import serving
 from strandline.client import Client
 from strandline.health import HealthCheck
@@ -64,7 +64,7 @@ async def prefix(stack: NativeStack) -> AsyncIterator[str]:
 async def server(
     stack: NativeStack, prefix: str, *, deadline: timedelta = timedelta(seconds=10)
 ) -> AsyncIterator[Server]:
-    async def find(body: SearchBody) -> SearchAnswer:
+    async def find(body: SearchBody) -> SearchPage:
         raise NotFound("nothing is remembered here")
 
     async with KafkaLog(stack.addresses.kafka_bootstrap, prefix=prefix, deadline=deadline) as log, RunFeed(log) as feed:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from strandline.api.models import FoundFact, Hit, SearchAnswer, SourceText
+from strandline.api.models import FoundFact, Hit, SearchPage, SourceText
 from strandline.cli import root
 from strandline.cli.answers import answer_lines, quote
 from strandline.cli.output import day, duration, one_line, printable, shortened
@@ -136,22 +136,25 @@ async def test_a_run_of_nobody_is_not_found(strandline: Run) -> None:
 
 def found_fact(**changes: object) -> FoundFact:
     fields: dict[str, object] = {
-        "id": derived_id("fact"),
+        "id": str(derived_id("fact")),
+        "subject_id": str(derived_id("entity", "Ada")),
         "subject": "Ada",
         "relation": "lives_in",
+        "object_id": str(derived_id("entity", "Berlin")),
         "object": "Berlin",
         "description": "",
         "valid_at": AT,
         "created_at": AT,
-        "source_ids": (derived_id("text"),),
+        "source_ids": (str(derived_id("text")),),
     }
     return FoundFact.model_validate(fields | changes)
 
 
 SOURCE = SourceText(
-    artifact_id=derived_id("text"),
-    run_id=derived_id("run"),
+    artifact_id=str(derived_id("text")),
+    run_id=str(derived_id("run")),
     seq=1,
+    length=79,
     text="Hello all. Since March I live in Berlin, near the river. Ada\x1b[31m greets you!",
     title="News",
     author="Ada <ada@example.org>",
@@ -161,12 +164,19 @@ SOURCE = SourceText(
 )
 
 
-def answer(*hits: Hit) -> SearchAnswer:
-    return SearchAnswer(hits=hits, as_of=AT, known_at=AT)
+def answer(*hits: Hit) -> SearchPage:
+    return SearchPage(hits=hits, as_of=AT, known_at=AT)
 
 
 def test_a_fact_is_shown_with_its_dates_its_source_and_the_words() -> None:
-    hit = Hit(kind="fact", id=derived_id("fact"), score=1, facts=(found_fact(),), sources=(SOURCE,))
+    hit = Hit(
+        kind="fact",
+        id=str(derived_id("fact")),
+        score=1,
+        found_by=("fact.words",),
+        facts=(found_fact(),),
+        sources=(SOURCE,),
+    )
     assert list(answer_lines(answer(hit), "Where does Ada live?")) == [
         "1. Ada lives in Berlin  [since 2026-03-01]",
         '   Ada <ada@example.org>, 2026-03-01 09:05 UTC in "News" (mbox)',
@@ -177,19 +187,27 @@ def test_a_fact_is_shown_with_its_dates_its_source_and_the_words() -> None:
 @pytest.mark.parametrize("field", ["invalid_at", "stated_invalid_at"])
 def test_a_fact_that_ended_says_when(field: str) -> None:
     fact = found_fact(**{field: AT + timedelta(days=30)})
-    hit = Hit(kind="fact", id=fact.id, score=1, facts=(fact,))
+    hit = Hit(kind="fact", id=fact.id, score=1, found_by=("fact.words",), facts=(fact,))
     assert list(answer_lines(answer(hit), "x")) == ["1. Ada lives in Berlin  [since 2026-03-01, until 2026-03-31]"]
 
 
 def test_a_fact_found_twice_is_shown_once() -> None:
-    fact = Hit(kind="fact", id=derived_id("fact"), score=1, facts=(found_fact(),), sources=(SOURCE,))
-    entity = Hit(kind="entity", id=derived_id("entity"), score=1, facts=(found_fact(),), sources=(SOURCE,))
-    text = Hit(kind="text", id=SOURCE.artifact_id, score=1, facts=(found_fact(),), sources=(SOURCE,))
-    assert sum(line.startswith(("1.", "2.")) for line in answer_lines(answer(fact, entity, text), "Ada")) == 1
+    fact = Hit(
+        kind="fact",
+        id=str(derived_id("fact")),
+        score=1,
+        found_by=("fact.words",),
+        facts=(found_fact(),),
+        sources=(SOURCE,),
+    )
+    text = Hit(
+        kind="text", id=SOURCE.artifact_id, score=1, found_by=("text.words",), facts=(found_fact(),), sources=(SOURCE,)
+    )
+    assert sum(line.startswith(("1.", "2.")) for line in answer_lines(answer(fact, fact, text), "Ada")) == 1
 
 
 def test_a_text_alone_is_shown_by_its_words() -> None:
-    text = Hit(kind="text", id=SOURCE.artifact_id, score=1, sources=(SOURCE,))
+    text = Hit(kind="text", id=SOURCE.artifact_id, score=1, found_by=("text.words",), sources=(SOURCE,))
     lines = list(answer_lines(answer(text), "river"))
     assert lines[0] == "1. “Since March I live in Berlin, near the river.”"
     assert "2026-03-01 09:05 UTC" in lines[1]
