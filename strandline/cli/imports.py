@@ -99,6 +99,7 @@ def _import(job: Import, observer: Observer) -> Tally:
 
     async def run() -> Tally:
         async with wiring.open_log(settings()) as log:
+            await log.start()
             return await run_import(job, log, observe)
 
     try:

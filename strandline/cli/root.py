@@ -34,7 +34,7 @@ COMMANDS = (
     (memory.search, 'strandline search "Where does Ada live?"'),
     (imports.import_, "strandline import mail.mbox"),
     (runs.runs, "strandline runs --limit 5"),
-    (runs.run, 'strandline run "$(strandline runs --limit 1 --json | jq -r .runs[0].run_id)"'),
+    (runs.run, "strandline run --wait"),
     (runs.tail, "strandline tail --json"),
     (processes.up, "strandline up --workers 2"),
     (processes.serve, "strandline serve"),

@@ -67,14 +67,16 @@ async def _runs(url: str, user: str, dataset: str | None, state: str | None, cur
 
 
 def run(
-    run_id: Annotated[UUID, typer.Argument(metavar="ID", help="The run's id, as remember and runs show it.")],
+    run_id: Annotated[
+        UUID | None, typer.Argument(metavar="[ID]", help="The run's id, as remember and runs show it; else the newest.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Return when it is complete, failed or rejected.")] = False,
     deadline: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="How long --wait waits.")] = 60,
     user: UserOption = None,
     url: UrlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one run with its stages.
+    """Show a run with its stages.
 
     With --wait the exit code is 1 unless the run is complete.
     """
@@ -89,10 +91,16 @@ def run(
         raise typer.Exit(1)
 
 
-async def _run(url: str, user: str, run_id: UUID, patience: timedelta) -> Run:
+async def _run(url: str, user: str, run_id: UUID | None, patience: timedelta) -> Run:
     from strandline.client import Client
+    from topics.errors import NotFound
 
     async with Client(url) as client:
+        if run_id is None:
+            newest = (await client.runs(user, limit=1)).runs
+            if not newest:
+                raise NotFound(f"{user} has no run yet: `strandline remember` starts one")
+            run_id = newest[0].run_id
         return await _final_run(client, user, run_id, patience) if patience else await client.run(user, run_id)
 
 
