@@ -18,8 +18,12 @@ from graph.neo4j.reader import Neo4jGraphReader
 from graph.neo4j.runs import Neo4jRunStore
 from graph.neo4j.schema import migrate
 from graph.neo4j.store import Neo4jGraphStore
+from graph.read.search import Search, Vector
 from graph.weaviate.connection import Server
 from graph.weaviate.index import WeaviateIndex
+from strandline.health import HealthCheck
+from strandline.memory import Edge, Memory, searching_in
+from strandline.run_feed import RunFeed
 from strandline.settings import Settings
 from topics.clock import SystemClock
 from topics.kafka.log import KafkaLog
@@ -31,9 +35,7 @@ logger = structlog.get_logger(__name__)
 async def open_log(settings: Settings) -> AsyncIterator[KafkaLog]:
     """Connects at its first use: a process starts also while the broker is away."""
     kafka = settings.kafka
-    async with KafkaLog(
-        kafka.bootstrap, prefix=kafka.prefix, log_id=kafka.log_id, deadline=kafka.send_deadline
-    ) as log:
+    async with KafkaLog(kafka.bootstrap, prefix=kafka.prefix, log_id=kafka.log_id, deadline=kafka.send_deadline) as log:
         yield log
 
 
@@ -95,6 +97,36 @@ async def open_deps(settings: Settings, log: KafkaLog, metrics: Metrics, breaker
             committing(
                 stores, model, embedder, clock=SystemClock(), log_id=log.log_id, metrics=metrics, breakers=breakers
             )
+        )
+
+
+@asynccontextmanager
+async def open_memory(settings: Settings, *, edge: Edge = "api") -> AsyncIterator[Memory]:
+    """What an edge speaks to. Waits for nothing: whatever is away says so when it is asked."""
+    async with AsyncExitStack() as opened:
+        log = await opened.enter_async_context(open_log(settings))
+        database = await opened.enter_async_context(open_database(settings))
+        _, embedder = await opened.enter_async_context(open_language(settings))
+        index = await opened.enter_async_context(open_index(settings, embedder))
+
+        async def embed(question: str) -> Vector:
+            vector: Vector = (await embedder.embed([question]))[0]
+            return vector
+
+        yield Memory(
+            log=log,
+            feed=await opened.enter_async_context(RunFeed(log)),
+            run_store=Neo4jRunStore(database),
+            searching=searching_in(Search(Neo4jGraphReader(database), index, embed)),
+            health=HealthCheck(
+                {
+                    "kafka": lambda: log.ends("remember.requests"),
+                    "neo4j": database.driver.verify_connectivity,
+                    "weaviate": index.ready,
+                }
+            ),
+            wait_limit=settings.api.wait_limit,
+            edge=edge,
         )
 
 

@@ -46,6 +46,10 @@ class WeaviateIndex:
             async with self._server.client() as client:
                 await ensure_collections(client, self._prefix, self._model_id, self._dimension)
 
+    async def ready(self) -> None:
+        """Returns if a question is answered; raises what a question would."""
+        await self.by_words(DatasetKey("", ""), "Fact", "ready", 1)
+
     async def close(self) -> None:
         await self._wire.close()
 
