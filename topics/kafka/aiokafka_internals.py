@@ -33,13 +33,23 @@ async def _abandon(producer: AIOKafkaProducer, stopping: asyncio.Future[None], g
         # Before the queue fails: an answer that arrives later would look for its batch there.
         sending.cancel()
         await asyncio.wait({sending}, timeout=grace_seconds)
-    producer._message_accumulator.fail_all(ProducerClosed())
+    _fail_queue(producer)
     await asyncio.wait({stopping}, timeout=grace_seconds)
     if not stopping.done():
         stopping.cancel()
         closing = asyncio.ensure_future(producer.client.close())
         await asyncio.wait({stopping, closing}, timeout=grace_seconds)
         closing.cancel()
+
+
+def _fail_queue(producer: AIOKafkaProducer) -> None:
+    queue = producer._message_accumulator
+    batches = [batch for waiting in queue._batches.values() for batch in waiting] + list(queue._pending_batches)
+    queue.fail_all(ProducerClosed())
+    for batch in batches:
+        # Nobody awaits it, and the loop would report each as an error.
+        if batch._drain_waiter.done() and not batch._drain_waiter.cancelled():
+            batch._drain_waiter.exception()
 
 
 def is_broken(producer: AIOKafkaProducer) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import timedelta
 
 import structlog
@@ -28,6 +27,9 @@ REQUEST_TIMEOUT = timedelta(seconds=10)
 MAX_BATCH_BYTES = 256 * 1024
 """Of one partition; a larger record travels alone. 16 KiB, the default, made a backlog wait for a round trip every 30 records."""
 
+_START_WITHIN = timedelta(seconds=30)
+"""After that a start begins anew, in case the brokers moved while it ran."""
+
 _PAUSE_SECONDS = 0.2
 _FLUSH_AT_CLOSE = timedelta(seconds=5)
 
@@ -39,33 +41,46 @@ class SharedProducer:
         self._bootstrap = bootstrap
         self._on_start = on_start
         self._producer: AIOKafkaProducer | None = None
-        self._starting = asyncio.Lock()
+        self._connecting: asyncio.Task[AIOKafkaProducer] | None = None
         self._retiring: set[asyncio.Task[bool]] = set()
         self._closed = False
         self.last_error = ""
         """Why the latest start or delivery failed; "" after a success."""
 
     async def get(self) -> AIOKafkaProducer:
-        """The running producer. Tries without end until a broker answers: put a deadline around it. Outage after `close`."""
-        producer = self._producer
-        if producer is not None and not is_broken(producer):
-            return producer
-        async with self._starting:
-            while True:
-                if self._closed:
-                    raise Outage("kafka", "the log is closed")
-                if self._producer is not None:
-                    if not is_broken(self._producer):
-                        return self._producer
-                    self.replace(self._producer, "its sending task ended")
-                # What the old one still has under way must be settled first, or it could land behind newer records of its key.
-                if self._retiring:
-                    await asyncio.wait(self._retiring)
-                try:
+        """The running producer. Waits until a broker answers: put a deadline around it. Outage after `close`.
+
+        Connecting goes on when the caller gives up: the next one finds it further on, and no half-made connection is dropped.
+        """
+        if self._closed:
+            raise Outage("kafka", "the log is closed")
+        if self._producer is not None:
+            if not is_broken(self._producer):
+                return self._producer
+            self.replace(self._producer, "its sending task ended")
+        if self._connecting is None or self._connecting.done():
+            self._connecting = asyncio.create_task(self._connect())
+        connecting = self._connecting
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            if connecting.cancelled():  # which only `close` does
+                raise Outage("kafka", "the log is closed") from None
+            raise
+
+    async def _connect(self) -> AIOKafkaProducer:
+        # What the old one still has under way must be settled first, or it could land behind newer records of its key.
+        if self._retiring:
+            await asyncio.wait(self._retiring)
+        while True:
+            try:
+                async with asyncio.timeout(_START_WITHIN.total_seconds()):
                     self._producer = await self._start()
-                except (KafkaError, OSError) as error:
-                    self.last_error = str(error)
-                    await asyncio.sleep(_PAUSE_SECONDS)
+            except (KafkaError, OSError, Outage) as error:
+                self.last_error = str(error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return self._producer
 
     async def _start(self) -> AIOKafkaProducer:
         producer = AIOKafkaProducer(
@@ -105,9 +120,9 @@ class SharedProducer:
     async def close(self) -> None:
         """Waits for what is queued, but not longer than five seconds: an outage must not hold a process that wants to end."""
         self._closed = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_FLUSH_AT_CLOSE.total_seconds()), self._starting:
-                pass  # whoever is starting one has finished or seen that it is closed
+        if self._connecting is not None and not self._connecting.done():
+            self._connecting.cancel()
+            await asyncio.wait({self._connecting})
         if self._producer is not None:
             producer, self._producer = self._producer, None
             self._retire(producer, flush=_FLUSH_AT_CLOSE)
