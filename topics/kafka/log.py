@@ -74,7 +74,7 @@ class KafkaLog:
 
     @property
     def log_id(self) -> str:
-        """The configured name, else the cluster's id. Raises Outage if neither is known yet: `start` or a first append learns it.
+        """The configured name, else the cluster's id. Raises Outage if neither is known yet: `start`, `ends` or a first append learns it.
 
         The cluster's id stays the same when topics are deleted and made again: configure another name then. A process that outlives
         its cluster's replacement learns the new id with its next producer; restart the processes when you replace a cluster.
@@ -189,6 +189,9 @@ class KafkaLog:
         try:
             async with asyncio.timeout(self._deadline.total_seconds()), reader.reading(self._bootstrap) as consumer:
                 found = await reader.ends(consumer, wanted)
+                if not self._log_id:
+                    # Offsets mean nothing without the log they belong to: whoever asks for them may ask for it next.
+                    await self._learn_log_id()
         except (KafkaError, OSError, StrandlineError) as error:
             raise self._outage(f"the ends of {topic} are unknown", str(error)) from error
         return {place.partition: end for place, end in found.items()}

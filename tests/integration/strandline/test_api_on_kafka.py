@@ -68,7 +68,6 @@ async def server(
         raise NotFound("nothing is remembered here")
 
     async with KafkaLog(stack.addresses.kafka_bootstrap, prefix=prefix, deadline=deadline) as log, RunFeed(log) as feed:
-        await log.start()
         memory = Memory(log, feed, MemoryRunStore(), find, HealthCheck({"kafka": lambda: log.ends("remember.runs")}))
         async with (
             serving(memory) as listening,
