@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 from aiohttp import web
 
-from strandline.api.call import MAX_BODY_BYTES, Call
+from strandline.api.call import MAX_BODY_BYTES, Call, Room
 from strandline.api.errors import answer_to, answer_to_bug, answer_to_http
 from strandline.api.identity import Principal, identify, refuse_foreign_pages
 from strandline.api.routes import ROUTES, Route
@@ -28,11 +28,15 @@ _TRACEPARENT: Final = web.RequestKey("traceparent", str)
 _PRINCIPAL: Final = web.RequestKey("principal", Principal)
 
 
-def make_app(memory: Memory, metrics: HttpMetrics, *, identify: Identify = identify) -> web.Application:
+def make_app(
+    memory: Memory, metrics: HttpMetrics, *, identify: Identify = identify, room: Room | None = None
+) -> web.Application:
     """The application; `identify` is asked first, before anything of a request is looked at."""
     app = web.Application(middlewares=[_Around(metrics, identify)], client_max_size=MAX_BODY_BYTES)
+    room = room or Room()
     for route in ROUTES:
-        app.router.add_route(route.method, route.path, _bound(route, memory, metrics), name=route.name)
+        handler = _bound(route, memory, metrics, room)
+        app.router.add_route(route.method, route.path, handler, name=route.name)
 
     async def wind_down(_: web.Application) -> None:
         memory.feed.wind_down()
@@ -41,9 +45,10 @@ def make_app(memory: Memory, metrics: HttpMetrics, *, identify: Identify = ident
     return app
 
 
-def _bound(route: Route, memory: Memory, metrics: HttpMetrics) -> _Next:
+def _bound(route: Route, memory: Memory, metrics: HttpMetrics, room: Room) -> _Next:
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await route.handler(Call(request, memory, metrics, request[_PRINCIPAL], request[_TRACEPARENT]))
+        with room.taken(0 if route.body is None else request.content_length):
+            return await route.handler(Call(request, memory, metrics, request[_PRINCIPAL], request[_TRACEPARENT]))
 
     return handle
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
@@ -17,10 +18,12 @@ from strandline.api.queries import Query, read_query
 from strandline.memory import Memory
 from strandline.metrics import HttpMetrics
 from strandline.requests import MAX_TEXT_BYTES, parsed
-from topics.errors import TooLarge
+from topics.errors import Retryable, TooLarge
 
 MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 256 * 1024
 """JSON may write each byte of a text as six (`\\u0061`); the rest of the body is small."""
+
+ROOM_BYTES: Final = 256 * 1024 * 1024
 
 _BODY_PATIENCE: Final = timedelta(seconds=30)
 
@@ -60,6 +63,25 @@ class Call:
         """Raises Forbidden if the caller may not use this user's memory. Before anything is looked up, so that nobody can probe."""
         if not self.principal.may_use(user_id):
             raise Forbidden("you may not use this user's memory", field="user_id")
+
+
+class Room:
+    """Bytes of bodies that may be under way at once: while the log is away each waits, and memory must not fill with them."""
+
+    def __init__(self, size: int = ROOM_BYTES) -> None:
+        self._left = size
+
+    @contextmanager
+    def taken(self, size: int | None) -> Iterator[None]:
+        """Holds room for a body of so many bytes, the most there can be if that is not known. Raises Retryable when there is none."""
+        size = MAX_BODY_BYTES if size is None else min(size, MAX_BODY_BYTES)
+        if size > self._left:
+            raise Retryable("too much is under way here: try again in a moment", retry_after=timedelta(seconds=1))
+        self._left -= size
+        try:
+            yield
+        finally:
+            self._left += size
 
 
 Handler = Callable[[Call], Awaitable[web.StreamResponse]]

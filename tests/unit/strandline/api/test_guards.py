@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
@@ -10,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from strandline.api.app import make_app
+from strandline.api.call import Room
 from strandline.api.errors import Unidentified
 from strandline.api.identity import Principal, identify, is_loopback, require_loopback
 from strandline.api.server import serving
@@ -21,6 +23,18 @@ from topics.errors import Refused
 async def bench() -> AsyncIterator[Bench]:
     async with running() as bench:
         yield bench
+
+
+@asynccontextmanager
+async def served(app: web.Application) -> AsyncIterator[aiohttp.ClientSession]:
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{runner.addresses[0][1]}") as http:
+            yield http
+    finally:
+        await runner.cleanup()
 
 
 @pytest.mark.parametrize(
@@ -113,37 +127,34 @@ async def test_permission_comes_before_existence(bench: Bench) -> None:
     async with bench.http.post("/v1/remember", json={"user_id": "ada", "text": "x"}) as answer:
         run_id = (await answer.json())["run_id"]
     size = bench.log.size
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        async with aiohttp.ClientSession(url) as http:
-            bodies = []
-            for one in (run_id, "00000000-0000-0000-0000-000000000000"):
-                async with http.get(f"/v1/runs/{one}?user_id=ada") as answer:
-                    bodies.append((answer.status, await answer.read()))
-            assert bodies[0] == bodies[1]
-            assert bodies[0][0] == 403
-            for path, sent in (("/v1/remember", {"text": "x"}), ("/v1/search", {"query": "x", "dataset": "unknown"})):
-                async with http.post(path, json={"user_id": "ada"} | sent) as answer:
-                    assert answer.status == 403
-    finally:
-        await runner.cleanup()
+    async with served(app) as http:
+        bodies = []
+        for one in (run_id, "00000000-0000-0000-0000-000000000000"):
+            async with http.get(f"/v1/runs/{one}?user_id=ada") as answer:
+                bodies.append((answer.status, await answer.read()))
+        assert bodies[0] == bodies[1]
+        assert bodies[0][0] == 403
+        for path, sent in (("/v1/remember", {"text": "x"}), ("/v1/search", {"query": "x", "dataset": "unknown"})):
+            async with http.post(path, json={"user_id": "ada"} | sent) as answer:
+                assert answer.status == 403
     assert bench.log.size == size
+
+
+async def test_bodies_beyond_the_room_for_them_are_told_to_come_again(bench: Bench) -> None:
+    async with served(make_app(bench.memory, bench.metrics, room=Room(100))) as http:
+        async with http.post("/v1/remember", json={"user_id": "ada", "text": "x" * 200}) as answer:
+            assert answer.status == 503
+            assert answer.headers["Retry-After"] == "1"
+        for _ in range(5):  # the room is free again each time
+            async with http.post("/v1/remember", json={"user_id": "ada", "text": "x" * 20}) as answer:
+                assert answer.status == 202
 
 
 async def test_an_unidentified_caller_learns_nothing_not_even_routes(bench: Bench) -> None:
     def nobody(request: web.BaseRequest) -> Principal:
         raise Unidentified("say who you are")
 
-    runner = web.AppRunner(make_app(bench.memory, bench.metrics, identify=nobody))
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{runner.addresses[0][1]}") as http:
-            for path in ("/v1/runs?user_id=ada", "/nowhere", "/docs"):
-                async with http.get(path) as answer:
-                    assert answer.status == 401
-    finally:
-        await runner.cleanup()
+    async with served(make_app(bench.memory, bench.metrics, identify=nobody)) as http:
+        for path in ("/v1/runs?user_id=ada", "/nowhere", "/docs"):
+            async with http.get(path) as answer:
+                assert answer.status == 401

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from datetime import timedelta
 from uuid import UUID
 
+import aiohttp
 import pytest
 
+from strandline.api.server import serving
+from strandline.client import Client
 from strandline.receipts import RunUpdate
 from strandline.requests import RememberBody
 from tests.doubles.server import Bench, eventually, running
@@ -196,18 +199,20 @@ async def test_a_stream_cannot_begin_while_the_log_is_away() -> None:
         assert told.value.service == "kafka"
 
 
-async def test_a_server_that_ends_lets_answers_finish_and_ends_streams_and_waits(bench: Bench) -> None:
-    async with running() as ending:
-        waiting = asyncio.create_task(ending.client.remember(body(), wait="complete"))
-        stream = asyncio.create_task(ending.http.get("/v1/events", params={"user_id": "ada"}))
-        answer = await stream
-        await ending.feed.started(timedelta(seconds=5))
-        await eventually(lambda: ending.log.size)
-        left = asyncio.create_task(answer.read())
-        ending.feed.wind_down()
-        async with asyncio.timeout(5):
-            assert (await waiting).status == "accepted"
-            assert b"id: " in await left
+async def test_a_server_that_ends_finishes_its_answers_and_ends_streams_and_waits(bench: Bench) -> None:
+    async with AsyncExitStack() as ending:
+        listening = await ending.enter_async_context(serving(bench.memory, grace=timedelta(seconds=10)))
+        async with Client(listening.url) as client, aiohttp.ClientSession(listening.url) as http:
+            waiting = asyncio.create_task(client.remember(body(), wait="complete"))
+            stream = await http.get("/v1/events", params={"user_id": "ada"})
+            reading = asyncio.create_task(stream.read())
+            await eventually(lambda: bench.log.size)
+            async with asyncio.timeout(5):
+                await ending.aclose()
+                assert (await waiting).status == "accepted"
+                assert b"id: " in await reading
+            with pytest.raises(Outage, match="no answer"):
+                await client.health()
 
 
 async def test_live_ready_and_health_tell_what_each_is_for(bench: Bench) -> None:
