@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from agents.kafka_host.process import EXIT_CLEAN, EXIT_NOT_STARTED, EXIT_OUT_OF_GRACE
-from strandline.stack import Addresses
+from agents.kafka_host.process import EXIT_CLEAN, EXIT_CRASHED, EXIT_NOT_STARTED, EXIT_OUT_OF_GRACE
+from strandline.stack import Addresses, NativeStack
 from tests.integration.agents.worker_world import World, until, world
-from tests.kafka_topics import create_raw
 from topics.kafka.admin import administering
 
 pytestmark = [pytest.mark.connected, pytest.mark.timeout(180)]
@@ -66,7 +66,7 @@ async def test_poison_goes_to_dead_letters_with_its_bytes_and_others_go_on(here:
         return {2: "poison", 4: "permanent", 6: "bug", 8: "big"}.get(number, "fine")
 
     await here.feed("a", range(12), how)
-    await here.feed("b", range(12))
+    await here.feed("b", range(20, 32))
     here.start()
     await here.all_committed()
     letters = sorted(await here.dead_letters(), key=lambda letter: letter.offset)
@@ -186,11 +186,68 @@ async def test_an_owner_that_is_fenced_by_mistake_joins_anew_and_goes_on(here: W
 
 
 async def test_readiness_names_what_is_missing(here: World) -> None:
-    first = await here.start().ready()
-    assert await first.get("/ready") == '{"ready": true, "missing": []}'
-    assert await first.get("/live") == '{"live": true}'
     async with administering(here.options.bootstrap) as client:
-        await create_raw(client, f"{here.options.prefix}other", 1, {})
+        await client.delete_topics([f"{here.options.prefix}remember.requests"])
+    worker = here.start(off=("topics",))
+
+    async def answers() -> bool:
+        return "partitions" in await worker.said("/ready")
+
+    await until(answers, "the page")
+    assert await worker.said("/live") == '200 {"live": true}'
+    worker.send(signal.SIGTERM)
+    assert await worker.ended(25) in (EXIT_CLEAN, EXIT_OUT_OF_GRACE)
 
 
-_ = EXIT_OUT_OF_GRACE
+async def test_a_ready_worker_says_so(here: World) -> None:
+    worker = await here.start().ready()
+    assert await worker.get("/ready") == '{"ready": true, "missing": []}'
+    assert "worker.ready" in worker.log()
+    assert str(worker.port) in worker.log()
+
+
+async def test_a_stop_while_the_broker_is_away_ends_within_the_grace_time(
+    own_stack: NativeStack, tmp_path: Path
+) -> None:
+    bootstrap = own_stack.up(["kafka"]).kafka_bootstrap
+    async with world(bootstrap, tmp_path) as here:
+        worker = await here.start(grace_s=8.0).ready()
+        await here.feed("a", range(3))
+        await here.all_committed()
+        own_stack.kill("kafka")
+        begun = time.monotonic()
+        worker.send(signal.SIGTERM)
+        assert await worker.ended(20) in (EXIT_CLEAN, EXIT_OUT_OF_GRACE)
+        assert time.monotonic() - begun < 9
+        own_stack.start("kafka")
+        await here.feed("a", range(3, 6))
+        here.start()
+        await here.all_committed()
+        here.assert_each_once_in_order()
+
+
+async def test_a_broker_that_is_killed_and_comes_back_costs_nothing(own_stack: NativeStack, tmp_path: Path) -> None:
+    bootstrap = own_stack.up(["kafka"]).kafka_bootstrap
+    async with world(bootstrap, tmp_path) as here:
+        worker = await here.start(slow_s=0.2).ready()
+        for number in range(5):
+            await asyncio.gather(*(here.feed_one(f"d{which}", number, "slow") for which in range(20)))
+        own_stack.kill("kafka")
+
+        async def is_missed() -> bool:
+            return "kafka" in await worker.said("/ready")
+
+        await until(is_missed, "the worker has met the outage")
+        own_stack.start("kafka")
+        await here.feed("later", range(3))
+        await here.all_committed(90)
+        here.assert_each_once_in_order()
+        assert await here.dead_letters() == []
+        assert worker.process.poll() is None
+
+
+async def test_a_worker_that_stands_still_for_no_known_reason_ends_itself(here: World) -> None:
+    worker = await here.start(slow_s=25.0, stall_exit_s=4.0, grace_s=4.0).ready()
+    await here.feed_one("a", 0, "slow")
+    assert await worker.ended(30) in (EXIT_CRASHED, EXIT_OUT_OF_GRACE)
+    assert "Stalled" in worker.log()

@@ -71,6 +71,14 @@ class Worker:
         async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self.port}{path}") as answer:
             return await answer.text()
 
+    async def said(self, path: str) -> str:
+        """Status and body; "" if nobody answers."""
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self.port}{path}") as answer:
+                return f"{answer.status} {await answer.text()}"
+        except (aiohttp.ClientError, OSError):
+            return ""
+
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
@@ -100,6 +108,9 @@ class World:
 
     def start(self, **changes: object) -> Worker:
         port = free_port()
+        # To see a test fail without its guard: GUARDS_OFF=epochs pytest … (names in toy_worker.switch_off and ToyStore).
+        off = tuple(filter(None, os.environ.get("GUARDS_OFF", "").split(",")))
+        changes.setdefault("off", off)
         options = replace(self.options, port=port, **changes)  # type: ignore[arg-type]
         log_file = self.folder / f"worker{len(self.workers)}.log"
         with log_file.open("wb") as output:
