@@ -95,6 +95,12 @@ class GraphReader(Protocol):
         """Entity ids by the words of their names; else as `find_texts`. What search has of entities while the index is away."""
         ...
 
+    async def newest_facts(
+        self, key: DatasetKey, entity_ids: Sequence[Id], *, as_of: datetime, known_at: datetime, limit: int = 10
+    ) -> Mapping[Id, tuple[Id, ...]]:
+        """Of each entity that has any: its true facts with the newest `valid_at`, newest first. Costs the same on a hub."""
+        ...
+
     async def neighbourhood(
         self,
         key: DatasetKey,

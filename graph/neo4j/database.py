@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 import neo4j
-from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncTransaction, NotificationMinimumSeverity, Query
+from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncResult, AsyncTransaction, NotificationMinimumSeverity, Query
 
 from graph.neo4j.cypher import Statement
 from graph.neo4j.errors import translated
@@ -47,8 +47,7 @@ class Transaction:
 
     async def rows(self, statement: Statement, **arguments: Any) -> list[Row]:
         """All rows of the answer, as dictionaries."""
-        result = await self._tx.run(statement.text, arguments)
-        return await result.data()
+        return await _rows(await self._tx.run(statement.text, arguments))
 
     async def one(self, statement: Statement, **arguments: Any) -> Row:
         """The only row."""
@@ -116,5 +115,10 @@ class Database:
                 self.driver.session(database=self.name, default_access_mode=access, fetch_size=-1) as session,
             ):
                 result = await session.run(Query(text, timeout=self._timeout.total_seconds()), dict(arguments))
-                rows: Sequence[Row] = await result.data()
-                return list(rows), await result.consume()
+                return await _rows(result), await result.consume()
+
+
+async def _rows(result: AsyncResult) -> list[Row]:
+    """Not `result.data()`: that looks into every value for nodes, of which no statement gives any."""
+    keys = result.keys()
+    return [dict(zip(keys, values, strict=True)) for values in await result.values()]

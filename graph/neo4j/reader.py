@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -17,7 +16,7 @@ _HAS_DATASET = statement("reading", "has_dataset")
 _FIND_TEXTS = statement("reading", "find_texts")
 _FIND_ENTITIES = statement("reading", "find_entities")
 _FACTS = statement("reading", "facts")
-_FACTS_OF_ENTITIES = statement("reading", "facts_of_entities")
+_NEWEST_FACTS = statement("reading", "newest_facts")
 _SOURCES = statement("reading", "sources")
 _TEXTS = statement("reading", "texts")
 
@@ -37,6 +36,22 @@ class Neo4jGraphReader:
     async def find_entities(self, key: DatasetKey, words: str, limit: int) -> Sequence[tuple[Id, float]]:
         return await self._find(_FIND_ENTITIES, key, words, limit)
 
+    async def newest_facts(
+        self, key: DatasetKey, entity_ids: Sequence[Id], *, as_of: datetime, known_at: datetime, limit: int = 10
+    ) -> Mapping[Id, tuple[Id, ...]]:
+        if not entity_ids or limit < 1:
+            return {}
+        rows = await self._database.read(
+            "read facts of entities",
+            _NEWEST_FACTS,
+            dataset_id=key.dataset_id,
+            entity_ids=list(dict.fromkeys(entity_ids)),
+            as_of=written(as_of),
+            known_at=written(known_at),
+            limit=limit,
+        )
+        return {row["entity_id"]: tuple(row["fact_ids"]) for row in rows}
+
     async def neighbourhood(
         self,
         key: DatasetKey,
@@ -49,18 +64,15 @@ class Neo4jGraphReader:
         facts_per_entity: int = 10,
         sources_per_fact: int = 5,
     ) -> Neighbourhood:
-        found, of_entities = await asyncio.gather(
-            self._facts(key, fact_ids, artifact_ids),
-            self._facts_of_entities(key, entity_ids, as_of, known_at, facts_per_entity),
-        )
+        of_entity = await self.newest_facts(key, entity_ids, as_of=as_of, known_at=known_at, limit=facts_per_entity)
+        wanted = dict.fromkeys([*fact_ids, *(id_ for ids in of_entity.values() for id_ in ids)])
+        found = await self._facts(key, list(wanted), artifact_ids)
         facts = {one.id: one for one in found if is_true(one, as_of, known_at)}
-        for several in of_entities.values():
-            facts.update((one.id, one) for one in several)
         sources = await self._sources(list(facts), known_at, sources_per_fact)
         texts = await self._texts(key, {*artifact_ids, *(id_ for ids in sources.values() for id_ in ids)}, known_at)
         return Neighbourhood(
             facts={id_: FactView(one, tuple(sources.get(id_, ()))) for id_, one in facts.items()},
-            facts_of_entity={id_: tuple(one.id for one in several) for id_, several in of_entities.items()},
+            facts_of_entity=of_entity,
             texts=texts,
         )
 
@@ -81,26 +93,7 @@ class Neo4jGraphReader:
             fact_ids=list(fact_ids),
             artifact_ids=list(artifact_ids),
         )
-        return [fact_row(row["fact"]) for row in rows]
-
-    async def _facts_of_entities(
-        self, key: DatasetKey, entity_ids: Sequence[Id], as_of: datetime, known_at: datetime, limit: int
-    ) -> Mapping[Id, list[FactRow]]:
-        if not entity_ids:
-            return {}
-        rows = await self._database.read(
-            "read facts of entities",
-            _FACTS_OF_ENTITIES,
-            dataset_id=key.dataset_id,
-            entity_ids=list(dict.fromkeys(entity_ids)),
-            as_of=written(as_of),
-            known_at=written(known_at),
-            limit=limit,
-        )
-        facts: dict[Id, list[FactRow]] = {}
-        for row in rows:
-            facts.setdefault(row["entity_id"], []).append(fact_row(row["fact"]))
-        return facts
+        return [fact_row(row) for row in rows]
 
     async def _sources(self, fact_ids: Sequence[Id], known_at: datetime, limit: int) -> Mapping[Id, list[Id]]:
         if not fact_ids or limit < 1:

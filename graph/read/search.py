@@ -191,15 +191,10 @@ class Search:
         wanted = [one.item for one in fused[:ENTITIES]]
         if not wanted:
             return
-        around = await self._reader.neighbourhood(
-            key,
-            entity_ids=wanted,
-            as_of=place.as_of,
-            known_at=place.known_at,
-            facts_per_entity=FACTS_PER_ENTITY,
-            sources_per_fact=0,
+        newest = await self._reader.newest_facts(
+            key, wanted, as_of=place.as_of, known_at=place.known_at, limit=FACTS_PER_ENTITY
         )
-        found.lists["entity"] = [("fact", fact_id) for id_ in wanted for fact_id in around.facts_of_entity.get(id_, ())]
+        found.lists["entity"] = [("fact", fact_id) for id_ in wanted for fact_id in newest.get(id_, ())]
 
     # ── judging ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

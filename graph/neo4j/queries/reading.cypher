@@ -26,7 +26,7 @@ ORDER BY score DESC, id;
 // name:  facts
 // why:   facts by id, and those that texts state; what is true is judged by the caller
 // args:  dataset_id, fact_ids, artifact_ids
-// gives: {fact}, each once
+// gives: the columns of a fact, each fact once
 CALL () {
   UNWIND $fact_ids AS id
   MATCH (fact:Fact {id: id})
@@ -39,14 +39,16 @@ CALL () {
   RETURN fact
 }
 WITH fact WHERE fact.dataset_id = $dataset_id
-RETURN fact {.*, valid_at: toString(fact.valid_at), created_at: toString(fact.created_at), invalid_at: toString(fact.invalid_at),
-    stated_invalid_at: toString(fact.stated_invalid_at), expired_at: toString(fact.expired_at), retracted_at: toString(fact.retracted_at)
-  } AS fact;
+RETURN fact.id AS id, fact.subject_id AS subject_id, fact.subject AS subject, fact.relation AS relation,
+  fact.object_id AS object_id, fact.object AS object, fact.description AS description, toString(fact.valid_at) AS valid_at,
+  toString(fact.created_at) AS created_at, toString(fact.invalid_at) AS invalid_at,
+  toString(fact.stated_invalid_at) AS stated_invalid_at, toString(fact.expired_at) AS expired_at,
+  toString(fact.retracted_at) AS retracted_at, fact.origin AS origin, fact.model_id AS model_id, fact.seq AS seq;
 
-// name:  facts_of_entities
+// name:  newest_facts
 // why:   the newest facts of each entity, true at the asked times; off the index in its order, so a hub costs no more than a leaf
 // args:  dataset_id, entity_ids, as_of, known_at, limit: of each entity
-// gives: {entity_id, fact}, newest first within an entity
+// gives: {entity_id, fact_ids} for each entity with any, the newest first
 WITH datetime($as_of) AS as_of, datetime($known_at) AS known_at
 UNWIND $entity_ids AS entity_id
 CALL (entity_id, as_of, known_at) {
@@ -64,12 +66,11 @@ CALL (entity_id, as_of, known_at) {
     RETURN fact ORDER BY fact.object_id DESC, fact.valid_at DESC LIMIT $limit
   }
   WITH fact WHERE fact.dataset_id = $dataset_id
-  RETURN fact ORDER BY fact.valid_at DESC, fact.id LIMIT $limit
+  WITH fact ORDER BY fact.valid_at DESC, fact.id LIMIT $limit
+  RETURN collect(fact.id) AS fact_ids
 }
-RETURN entity_id, fact {.*, valid_at: toString(fact.valid_at), created_at: toString(fact.created_at),
-    invalid_at: toString(fact.invalid_at), stated_invalid_at: toString(fact.stated_invalid_at),
-    expired_at: toString(fact.expired_at), retracted_at: toString(fact.retracted_at)
-  } AS fact;
+WITH entity_id, fact_ids WHERE size(fact_ids) > 0
+RETURN entity_id, fact_ids;
 
 // name:  sources
 // why:   which texts state a fact

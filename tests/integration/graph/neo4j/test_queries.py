@@ -41,7 +41,7 @@ async def test_a_product_is_only_of_single_rows(database: Database, statement: S
         assert all(_is_single(child) for child in product["children"])
 
 
-@pytest.mark.parametrize("name", ["runs_of_user", "runs_of_dataset", "facts_of_entities"])
+@pytest.mark.parametrize("name", ["runs_of_user", "runs_of_dataset", "newest_facts"])
 async def test_the_newest_come_off_the_index_in_order(database: Database, name: str) -> None:
     statement = next(one.values[0] for one in STATEMENTS if one.id == name)
     assert isinstance(statement, Statement)
