@@ -22,7 +22,8 @@ from graph.read.search import Search
 from strandline.health import HealthCheck, PartState
 from strandline.receipts import Receipt, Run, RunPage, receipt_of, run_of
 from strandline.requests import RememberBody, SearchBody, to_request
-from strandline.run_feed import Message, RunFeed, Until, Watch
+from strandline.run_feed import RunFeed, Until, Watch
+from strandline.run_streams import Message
 from topics import ids
 from topics.clock import Clock, SystemClock
 from topics.envelope import Outgoing

@@ -14,7 +14,6 @@ import asyncio
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 from typing import Final, Literal, Self, cast
@@ -25,6 +24,7 @@ import structlog
 from graph.model import RunView
 from graph.runs import STATE_RANK, FoldedRun, folded, joined
 from strandline.receipts import FINAL_STATES, RunUpdate
+from strandline.run_streams import Message, Seen, Subscription
 from strandline.run_tokens import PARTITIONS, TOPIC, Vector, decode_token, encode_token
 from topics.codec import decode
 from topics.envelope import Incoming, header
@@ -57,24 +57,6 @@ def reached(state: str, until: Until) -> bool:
     return state in FINAL_STATES or STATE_RANK[state] >= STATE_RANK[until]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One event of the log, and where the reader is behind it."""
-
-    partition: int
-    offset: int
-    update: RunUpdate
-    vector: Vector
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What a stream yields: an event, or none (a heartbeat); `token` continues behind it."""
-
-    token: str
-    update: RunUpdate | None
-
-
 class Watch:
     """Waits for one run. Made by `RunFeed.watch` before the run's first record is sent, so that nothing is missed."""
 
@@ -95,62 +77,6 @@ class Watch:
                     await self.changed.wait()
         except TimeoutError:
             return self._feed.latest(self._run_id)
-
-
-class Subscription:
-    """One stream's queue. Filters by user and, if given, dataset."""
-
-    def __init__(self, user_id: str, dataset: str | None, vector: Vector, room: int) -> None:
-        self._user_id = user_id
-        self._dataset = dataset
-        self._room = room
-        self._waiting: deque[Seen] = deque()
-        self._moved = asyncio.Event()
-        self._read = asyncio.Event()
-        self.vector = vector
-        """Where the reader is once it has taken all that waits."""
-        self.ended = False
-
-    def offer(self, seen: Seen) -> None:
-        """Takes an event behind the reader's place; ends the stream when the reader is too slow for it."""
-        if self.ended or seen.offset < self.vector[seen.partition]:
-            return
-        self.vector = _later(self.vector, seen.vector)
-        if seen.update.user_id != self._user_id or self._dataset not in (None, seen.update.dataset):
-            return
-        if len(self._waiting) >= self._room:
-            log.info("events.slow_reader", waiting=len(self._waiting))
-            self.end()
-            return
-        self._waiting.append(Seen(seen.partition, seen.offset, seen.update, self.vector))
-        self._moved.set()
-
-    def end(self) -> None:
-        self.ended = True
-        self._moved.set()
-        self._read.set()
-
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
-
-    async def until_read(self) -> None:
-        """Returns once there is room for history, or the stream has ended: who reads history sets the pace."""
-        while len(self._waiting) > self._room // 4 and not self.ended:
-            self._read.clear()
-            await self._read.wait()
-
-    async def take(self, patience: timedelta) -> Seen | None:
-        """The next event; None when none came in time, or never will."""
-        if not self._waiting and not self.ended:
-            self._moved.clear()
-            try:
-                async with asyncio.timeout(patience.total_seconds()):
-                    await self._moved.wait()
-            except TimeoutError:
-                return None
-        self._read.set()
-        return self._waiting.popleft() if self._waiting and not self.ended else None
 
 
 class RunFeed:
@@ -421,7 +347,3 @@ def _moved_to(vector: Vector, incoming: Incoming) -> Vector:
     places = list(vector)
     places[incoming.partition] = incoming.offset + 1
     return tuple(places)
-
-
-def _later(one: Vector, other: Vector) -> Vector:
-    return tuple(map(max, one, other))

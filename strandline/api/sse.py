@@ -16,7 +16,7 @@ import structlog
 from aiohttp import web
 
 from strandline.api.call import Call
-from strandline.run_feed import Message
+from strandline.run_streams import Message
 
 log = structlog.get_logger(__name__)
 

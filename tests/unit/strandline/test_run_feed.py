@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.run_feed import Message, RunFeed
+from strandline.run_feed import RunFeed
+from strandline.run_streams import Message
 from strandline.run_tokens import PARTITIONS, decode_token, encode_token
 from tests.doubles.memory_log import MemoryLog
 from tests.doubles.server import eventually
