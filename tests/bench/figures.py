@@ -7,9 +7,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline.requests import RememberBody
-from tests.bench.ground import Ground, ground, server
+from strandline.client import Client
+from strandline.requests import RememberBody, SearchBody
 from strandline.stack import NativeStack
+from tests.bench.ground import Ground, ground, server
 from topics.keys import DatasetKey
 
 
@@ -59,7 +60,9 @@ async def steady(stack: NativeStack, *, datasets: int, count: int, offered: floa
     label = f"{datasets} datasets" if datasets > 1 else "one dataset"
     return [
         Figure(f"episodes per second, {label}, steady (offered {offered:.0f}/s)", target, f"{rate:.0f}"),
-        Figure(f"CPU of each process meanwhile, {label} (100 % = one core)", "–", f"{shares}; {per_text:.1f} ms a text"),
+        Figure(
+            f"CPU of each process meanwhile, {label} (100 % = one core)", "–", f"{shares}; {per_text:.1f} ms a text"
+        ),
     ]
 
 
@@ -69,9 +72,7 @@ async def _feed(here: Ground, datasets: int, count: int, offered: float) -> list
     while number < count:
         due = min(count, int((loop.time() - begun) * offered) + 1)
         if due > number:
-            batch = [
-                here.request(DatasetKey("bench", f"set-{n % datasets}"), n, _text(n)) for n in range(number, due)
-            ]
+            batch = [here.request(DatasetKey("bench", f"set-{n % datasets}"), n, _text(n)) for n in range(number, due)]
             runs += await here.send(batch)
             number = due
         await asyncio.sleep(0.005)
@@ -96,7 +97,9 @@ async def backlog(stack: NativeStack, *, datasets: int, count: int, workers: int
     label = f"{datasets} datasets" if datasets > 1 else "one dataset"
     target = "≥ 350" if datasets > 1 else "≥ 250"
     return [
-        Figure(f"episodes per second, {label}, from a backlog of {count}", target, f"{rate:.0f} (whole run {overall:.0f})")
+        Figure(
+            f"episodes per second, {label}, from a backlog of {count}", target, f"{rate:.0f} (whole run {overall:.0f})"
+        )
     ]
 
 
@@ -125,9 +128,7 @@ async def latencies(stack: NativeStack) -> list[Figure]:
         hops = _hops(here, runs, sent)
         _, runs200, sent200 = await _open_loop(client, 200.0, 2000, "twohundred")
         await here.watch.until(runs200, "complete")
-        under_load = [
-            at - sent200[run] for run in runs200 if (at := here.watch.at(run, "queryable")) is not None
-        ]
+        under_load = [at - sent200[run] for run in runs200 if (at := here.watch.at(run, "queryable")) is not None]
     return [
         Figure("accept, request to 202, at 100 requests per second", "p99 ≤ 50 ms", milliseconds(accepted)),
         Figure("request to `queryable`, idle", "p50 ≤ 20, p99 ≤ 60 ms", milliseconds(idle)),
@@ -140,7 +141,9 @@ def _body(number: int, user: str) -> RememberBody:
     return RememberBody(user_id=user, dataset=f"set-{number % 64}", text=_text(number))
 
 
-async def _open_loop(client: object, rate: float, count: int, user: str) -> tuple[list[float], list[str], dict[str, float]]:
+async def _open_loop(
+    client: Client, rate: float, count: int, user: str
+) -> tuple[list[float], list[str], dict[str, float]]:
     """Requests leave by the clock, whether or not earlier ones were answered."""
     loop = asyncio.get_running_loop()
     took: list[float] = []
@@ -148,7 +151,7 @@ async def _open_loop(client: object, rate: float, count: int, user: str) -> tupl
 
     async def one(number: int) -> None:
         begun = loop.time()
-        receipt = await client.remember(_body(number, user))  # type: ignore[attr-defined]
+        receipt = await client.remember(_body(number, user))
         took.append(loop.time() - begun)
         sent[str(receipt.run_id)] = begun
 
@@ -193,7 +196,8 @@ async def searching(stack: NativeStack, *, facts: int) -> list[Figure]:
         loop = asyncio.get_running_loop()
         for n in range(200):
             begun = loop.time()
-            await client.search({"user_id": key.user_id, "dataset": key.dataset, "query": f"whom does person {n * 17 % 5000} know"})
+            question = f"whom does person {n * 17 % 5000} know"
+            await client.search(SearchBody(user_id=key.user_id, dataset=key.dataset, query=question))
             took.append(loop.time() - begun)
     ms = [value * 1000 for value in took]
     return [

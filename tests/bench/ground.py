@@ -17,12 +17,12 @@ from strandline.stack.services import SERVICES
 from tests.bench.watch import RunWatch, watching
 from tests.chaos.fleet import Worker, fleet, worker_environment
 from topics import ids
+from topics.clock import SystemClock
 from topics.envelope import Outgoing
 from topics.kafka.admin import ensure_topics
 from topics.kafka.log import KafkaLog
 from topics.keys import DatasetKey
 from topics.records import RememberRequest
-from topics.clock import SystemClock
 from topics.registry import TOPICS
 
 
@@ -93,9 +93,11 @@ def _outgoing(request: RememberRequest) -> Outgoing:
 @asynccontextmanager
 async def ground(stack: NativeStack, *, workers: int, name: str, **settings: str) -> AsyncIterator[Ground]:
     """Fresh topics under a prefix of their own, on a stack that runs; workers have their partitions when it yields."""
-    addresses = stack.addresses()
+    addresses = stack.addresses
     prefix = f"{name}."
-    environment = worker_environment(addresses, STRANDLINE_KAFKA__PREFIX=prefix, STRANDLINE_LOG_LEVEL="warning", **settings)
+    environment = worker_environment(
+        addresses, STRANDLINE_KAFKA__PREFIX=prefix, STRANDLINE_LOG_LEVEL="warning", **settings
+    )
     await ensure_topics(addresses.kafka_bootstrap, TOPICS, replication=1, prefix=prefix)
     async with AsyncExitStack() as open_things:
         log = await open_things.enter_async_context(KafkaLog(addresses.kafka_bootstrap, prefix=prefix))

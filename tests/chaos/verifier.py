@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import weaviate
-from neo4j import AsyncDriver, AsyncGraphDatabase
+from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
 from neo4j.time import DateTime
 
 from strandline.stack import Addresses
@@ -19,7 +19,10 @@ from topics.records import RememberRequest
 
 def driver_of(addresses: Addresses) -> AsyncDriver:
     auth = ("neo4j", addresses.neo4j_password) if addresses.neo4j_password else None
-    return AsyncGraphDatabase.driver(addresses.neo4j_uri, auth=auth)
+    # A property that nobody has written yet is no news here.
+    return AsyncGraphDatabase.driver(
+        addresses.neo4j_uri, auth=auth, notifications_min_severity=NotificationMinimumSeverity.OFF
+    )
 
 
 async def _rows(driver: AsyncDriver, cypher: Any, **arguments: Any) -> list[dict[str, Any]]:

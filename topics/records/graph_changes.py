@@ -36,7 +36,8 @@ class FactChange(Part):
 
 
 class GraphChange(Record):
-    """All that one text changed in the graph, in one record; sent after the transaction, repeated with the same id if in doubt."""
+    """All that one text changed in the graph, in one record; sent after the transaction, repeated with the same id if
+    in doubt."""
 
     run_id: UUID
     artifact_id: UUID
@@ -51,6 +52,7 @@ class GraphChange(Record):
     entities: tuple[EntityChange, ...] = ()
     facts: tuple[FactChange, ...] = ()
     vectors: dict[str, str] = Field(default_factory=dict)
-    """Row id → little-endian float32, base64. Missing when the record was rebuilt from the store: the indexer then computes them."""
+    """Row id → little-endian float32, base64. Missing when the record was rebuilt from the store: the indexer then
+    computes them."""
     vector_model: str = ""
     failed: str = ""

@@ -36,7 +36,8 @@ class FactStatement(Part):
 
 
 class GraphWrite(Record):
-    """What one text yields, ready to be decided against the graph; also sent with nothing in it, so that numbers have no hole."""
+    """What one text yields, ready to be decided against the graph; also sent with nothing in it, so that numbers have
+    no hole."""
 
     run_id: UUID
     artifact_id: UUID

@@ -20,7 +20,8 @@ class StageReport(Part):
 
 
 class RunEvent(Record):
-    """One step of a run. Its `ce_id` is derived from run and step, so a repeat can be recognised; fold by highest state."""
+    """One step of a run. Its `ce_id` is derived from run and step, so a repeat can be recognised; fold by highest
+    state."""
 
     run_id: UUID
     state: RunState
