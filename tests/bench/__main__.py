@@ -69,8 +69,10 @@ def page(rows: list[Figure]) -> str:
     services = ", ".join(f"{service.title} {service.version}" for service in SERVICES.values())
     lines = [
         BEGIN,
-        f"Measured {datetime.now(UTC):%Y-%m-%d} by `make bench` on {cores} cores, {gib:.0f} GiB, "
-        f"Python {platform.python_version()}; {services}, all on that machine with the load generator.",
+        (
+            f"Measured {datetime.now(UTC):%Y-%m-%d} by `make bench` on {cores} cores, {gib:.0f} GiB, "
+            f"Python {platform.python_version()}; {services}, all on that machine with the load generator."
+        ),
         "",
         "| figure | target | measured |",
         "|---|---|---|",
