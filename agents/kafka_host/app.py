@@ -9,6 +9,7 @@ An exception never leaves an agent: Faust would acknowledge the record and lose 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -138,6 +139,8 @@ class KafkaHost(faust_internals.RebalanceHooks):
         self.epochs = Epochs(raise_epochs, breakers)
         self.assignment: frozenset[TP] = frozenset()
         """Empty before the first assignment and during each rebalance."""
+        self.unassigned_since: float | None = time.monotonic()
+        """Since when the group has not told what is ours; None once it has, be it nothing."""
         self.broken: BaseException | None = None
         """What no lane can go on from: the process must end."""
         self._log_id = log.log_id
@@ -184,10 +187,12 @@ class KafkaHost(faust_internals.RebalanceHooks):
 
     def revoked(self) -> None:
         self.assignment = frozenset()
+        self.unassigned_since = time.monotonic()
         self.epochs.forget()
 
     def assigned(self, partitions: set[TP]) -> None:
         self.assignment = frozenset(tp for tp in partitions if tp.topic in self.stages)
+        self.unassigned_since = None
         fenced = [self._id_of(tp) for tp in self.assignment if self.stages[tp.topic].stage.fenced]
         self.epochs.claim(fenced)
         _log.info("worker.assigned", partitions=len(self.assignment), generation=faust_internals.generation(self.app))

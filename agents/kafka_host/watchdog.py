@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from agents.kafka_host import faust_internals
-from agents.kafka_host.app import KafkaHost
-from topics.errors import Retryable
+from agents.kafka_host.app import KafkaHost, StageHost
+from topics.errors import Outage, Retryable
 from topics.log import Log
 
 LOOK_EVERY_S = 2.0
@@ -70,24 +70,36 @@ class Watchdog:
     def _oldest(self, now: float) -> float:
         pending = max((host.oldest_pending_age() for host in self._host.stages.values()), default=0.0)
         unread = max((now - since for _, since in self._unread.values()), default=0.0)
-        return max(pending, unread)
+        since = self._host.unassigned_since
+        return max(pending, unread, now - since if since is not None else 0.0)
 
     async def _ask(self) -> None:
         """Notes which partitions have records that are not even delivered; those in work are seen by their age."""
-        committed = faust_internals.committed_offsets(self._host.app)
         unread: dict[tuple[str, int], tuple[int, float]] = {}
-        for topic, host in self._host.stages.items():
-            assigned = [tp for tp in self._host.assignment if tp.topic == topic]
-            ends: Mapping[int, int] = {}
-            if assigned and not host.pending:
-                try:
-                    ends = await self._sink.ends(host.stage.reads)
-                except Retryable:
-                    return
-            for tp in assigned:
-                position = max(committed.get(tp, 0), host.next_offsets.get(tp, 0))
-                if position and ends.get(tp.partition, 0) > position:
-                    seen = self._unread.get((topic, tp.partition))
-                    since = seen[1] if seen is not None and seen[0] == position else self._monotonic()
-                    unread[topic, tp.partition] = (position, since)
-        self._unread = unread
+        try:
+            for topic, host in self._host.stages.items():
+                ends = await self._sink.ends(host.stage.reads)
+                if not host.pending:
+                    unread |= self._undelivered(topic, host, ends)
+        except Outage as error:
+            self._host.breakers.trip(error)
+        except Retryable:
+            pass
+        else:
+            self._unread = unread
+            if (kafka := self._host.breakers.of("kafka")).state != "closed":
+                kafka.reset()
+
+    def _undelivered(
+        self, topic: str, host: StageHost, ends: Mapping[int, int]
+    ) -> dict[tuple[str, int], tuple[int, float]]:
+        committed = faust_internals.committed_offsets(self._host.app)
+        found: dict[tuple[str, int], tuple[int, float]] = {}
+        for tp in self._host.assignment:
+            position = max(committed.get(tp, 0), host.next_offsets.get(tp, 0))
+            # A position of 0 may be that of a group that never committed on a topic whose beginning has expired.
+            if tp.topic == topic and position and ends.get(tp.partition, 0) > position:
+                seen = self._unread.get((topic, tp.partition))
+                since = seen[1] if seen is not None and seen[0] == position else self._monotonic()
+                found[topic, tp.partition] = (position, since)
+        return found

@@ -14,6 +14,8 @@ from agents.kafka_host.process import EXIT_CLEAN, EXIT_CRASHED, EXIT_NOT_STARTED
 from strandline.stack import Addresses, NativeStack
 from tests.integration.agents.worker_world import World, until, world
 from topics.kafka.admin import administering
+from topics.keys import DatasetKey, partition_of
+from topics.registry import STAGE_PARTITIONS
 
 pytestmark = [pytest.mark.connected, pytest.mark.timeout(180)]
 
@@ -22,6 +24,12 @@ pytestmark = [pytest.mark.connected, pytest.mark.timeout(180)]
 async def here(services: Addresses, tmp_path: Path) -> AsyncIterator[World]:
     async with world(services.kafka_bootstrap, tmp_path) as made:
         yield made
+
+
+def datasets_on(partition: int) -> list[str]:
+    """Names whose records lie on that partition."""
+    names = (f"d{number}" for number in range(1000))
+    return [name for name in names if partition_of(DatasetKey("u", name).encode(), STAGE_PARTITIONS) == partition]
 
 
 async def feed_all(here: World, datasets: int, numbers: range) -> None:
@@ -55,6 +63,31 @@ async def test_a_kill_with_many_keys_in_work_loses_nothing(here: World) -> None:
         return len(here.store.effects()) > 3
 
     await until(works, "effects")
+    first.process.kill()
+    here.start()
+    await here.all_committed()
+    here.assert_each_once_in_order()
+
+
+async def test_a_kill_while_an_early_record_is_in_work_does_not_lose_it(here: World) -> None:
+    """Faust commits past open records: only acknowledging an unbroken prefix keeps the slow one."""
+    slow, *others = datasets_on(0)[:5]
+    (elsewhere,) = datasets_on(1)[:1]
+    first = here.start(slow_s=60.0)
+    await here.feed_one(slow, 0, "slow")
+    for dataset in others:
+        await here.feed(dataset, range(3))
+
+    async def others_are_done() -> bool:
+        return len(here.store.effects()) == len(others)
+
+    await until(others_are_done, "the others' effects")
+    await here.feed_one(elsewhere, 0)
+
+    async def a_commit_has_passed() -> bool:
+        return elsewhere in here.store.effects() and await here.behind() <= 1 + 3 * len(others)
+
+    await until(a_commit_has_passed, "a commit")
     first.process.kill()
     here.start()
     await here.all_committed()
