@@ -70,7 +70,12 @@ QUESTIONS = (
         datetime(2026, 1, 12, tzinfo=UTC),
         as_of=datetime(2026, 3, 15, tzinfo=UTC),
     ),
-    Question("Where is Acme located?", "Acme", "Berlin", datetime(2026, 5, 4, tzinfo=UTC)),
+    Question(
+        "When is the kickoff meeting scheduled?",
+        "kickoff meeting",
+        "2026-03-12",
+        datetime(2026, 2, 20, 15, 45, tzinfo=UTC),
+    ),
 )
 
 

@@ -37,6 +37,8 @@ _START_DEADLINE = timedelta(minutes=3)
 _PROBE_SECONDS = 0.25
 _KILL_AFTER = timedelta(seconds=5)
 """Beyond a worker's own grace."""
+_LAST_WORDS = timedelta(seconds=2)
+"""How long a child's output is still read after its end."""
 _LAST_LINES = 15
 _LINE_BYTES = 64 * 1024
 
@@ -61,14 +63,17 @@ class Child:
     say: Say
     was_ready: bool = False
     process: asyncio.subprocess.Process | None = None
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
     last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
 
     async def keep_running(self) -> None:
-        """Until cancelled. Raises StrandlineError for a child that ends again and again before it was ready."""
+        """Until it was told to end. Raises StrandlineError for a child that ends again and again before it was ready."""
         pause, vain = _BACKOFF[0], 0
-        while True:
+        while not self.ending.is_set():
             began = time.monotonic()
             code = await self._run_once()
+            if self.ending.is_set():
+                return
             if self.was_ready:
                 vain = 0
             elif (vain := vain + 1) >= _HOPELESS:
@@ -79,7 +84,8 @@ class Child:
             if time.monotonic() - began > _STEADY.total_seconds():
                 pause = _BACKOFF[0]
             self.say(self.name, f"ended with {code}; starting it again in {pause.total_seconds():g} s")
-            await asyncio.sleep(pause.total_seconds())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.ending.wait(), pause.total_seconds())
             pause = min(2 * pause, _BACKOFF[1])
 
     async def _run_once(self) -> int:
@@ -92,9 +98,17 @@ class Child:
             start_new_session=True,
             preexec_fn=_ends_with_parent if sys.platform == "linux" else None,
         )
+        if self.ending.is_set():  # while it was being started
+            self.process.terminate()
         assert self.process.stdout is not None
-        await self._tell(self.process.stdout)
-        return await self.process.wait()
+        telling = asyncio.create_task(self._tell(self.process.stdout))
+        try:
+            code = await self.process.wait()
+            # A process of the child's own may outlive it and hold the pipe open.
+            await asyncio.wait({telling}, timeout=_LAST_WORDS.total_seconds())
+        finally:
+            telling.cancel()
+        return code
 
     async def _tell(self, output: asyncio.StreamReader) -> None:
         rest = b""
@@ -124,7 +138,8 @@ class Child:
             await asyncio.sleep(_PROBE_SECONDS)
 
     async def end(self, within: timedelta) -> None:
-        """SIGTERM, and SIGKILL for one that is still there after `within`."""
+        """SIGTERM, and SIGKILL for one that is still there after `within`. It is not started again."""
+        self.ending.set()
         process = self.process
         if process is None or process.returncode is not None:
             return
@@ -179,9 +194,8 @@ async def kept(children: Sequence[Child], *, grace: timedelta) -> AsyncIterator[
         await _all_ready(children, failed)
         yield failed
     finally:
-        for task in (*keepers, failed):
-            task.cancel()
         await asyncio.gather(*(child.end(grace) for child in children))
+        failed.cancel()
         await asyncio.gather(*keepers, failed, return_exceptions=True)
 
 

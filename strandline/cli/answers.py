@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from strandline.api.models import FoundFact, Hit, SearchPage, SourceText
+from graph.read.answers import FoundFact, Hit, SearchPage, SourceText
 from strandline.cli.output import day, one_line, shortened
 
 QUOTE_CHARS = 160
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
-_WORD = re.compile(r"\w+")
+FACTS_PER_TEXT = 2
+"""A text can state dozens of facts; those that have the question's words are shown."""
+
+_SENTENCE = re.compile(r".+?(?:[.!?]+(?=\s|$)|\n|$)")
+_WORD = re.compile(r"\w{3,}")
+_STEM = 4
+"""Letters by which words are compared: "work" is to find "works"."""
 
 
 def answer_lines(answer: SearchPage, query: str) -> Iterator[str]:
-    """Numbered hits, the best first; a fact that stood in an earlier hit is not repeated."""
+    """Numbered hits, the best first; what stood in an earlier hit is not repeated."""
     shown: set[object] = set()
     number = 0
     for hit in answer.hits:
-        lines = list(_hit_lines(hit, query, shown))
-        if lines:
+        if lines := _hit_lines(hit, query, shown):
             number += 1
             yield f"{number}. {lines[0]}"
             yield from (f"   {line}" for line in lines[1:])
@@ -27,26 +31,39 @@ def answer_lines(answer: SearchPage, query: str) -> Iterator[str]:
         yield f"Nothing found that was true at {day(answer.as_of)}."
 
 
-def _hit_lines(hit: Hit, query: str, shown: set[object]) -> Iterator[str]:
+def _hit_lines(hit: Hit, query: str, shown: set[object]) -> list[str]:
+    facts = _facts_to_show(hit, query, shown)
+    source = _source_to_show(hit, facts)
+    if not facts and (source is None or source.artifact_id in shown):
+        return []
+    lines = [f"{fact_sentence(fact)}  [{validity(fact)}]" for fact in facts]
+    shown.update(map(fact_sentence, facts))
+    if source is not None:
+        shown.add(source.artifact_id)
+        said = " ".join([query, *map(fact_sentence, facts[:1])])
+        lines += [f"“{quote(source.text, said)}”", origin(source)]
+    return lines
+
+
+def _facts_to_show(hit: Hit, query: str, shown: set[object]) -> list[FoundFact]:
+    """Those not shown yet, the nearest to the question first; several with the same words are one."""
+    wanted = _stems(query)
+    fresh = {fact_sentence(fact): fact for fact in reversed(hit.facts) if fact_sentence(fact) not in shown}
+    by_nearness = sorted(fresh.items(), key=lambda item: -len(wanted & _stems(item[0])))
+    near = [fact for sentence, fact in by_nearness if hit.kind != "text" or wanted & _stems(sentence)]
+    return near[:FACTS_PER_TEXT]
+
+
+def _source_to_show(hit: Hit, facts: list[FoundFact]) -> SourceText | None:
+    """The text that was found, else the first that stated the fact."""
     sources = {source.artifact_id: source for source in hit.sources}
-    for fact in hit.facts:
-        if fact.id in shown:
-            continue
-        shown.add(fact.id)
-        yield f"{fact_sentence(fact)}  [{validity(fact)}]"
-        for source_id in fact.source_ids[-1:]:  # the newest text says it best
-            if source_id in sources:
-                shown.add(source_id)
-                yield from _source_lines(sources[source_id], f"{fact.subject} {fact.object} {query}")
-    for source in hit.sources:
-        if hit.kind == "text" and source.artifact_id not in shown:
-            shown.add(source.artifact_id)
-            yield from reversed(list(_source_lines(source, query)))
+    stating = [source_id for fact in facts for source_id in fact.source_ids if source_id in sources]
+    return sources.get(hit.id) or (sources[stating[0]] if stating else next(iter(hit.sources), None))
 
 
 def fact_sentence(fact: FoundFact) -> str:
-    """The fact as a sentence: its description, else its parts."""
-    return one_line(fact.description or f"{fact.subject} {fact.relation.replace('_', ' ')} {fact.object}")
+    """Subject, relation and object as they read."""
+    return one_line(f"{fact.subject} {fact.relation.replace('_', ' ')} {fact.object}")
 
 
 def validity(fact: FoundFact) -> str:
@@ -55,21 +72,20 @@ def validity(fact: FoundFact) -> str:
     return f"since {day(fact.valid_at)}" + (f", until {day(end)}" if end is not None else "")
 
 
-def _source_lines(source: SourceText, words: str) -> Iterator[str]:
+def origin(source: SourceText) -> str:
+    """Who said it, when, and where it can be read."""
     who = one_line(source.author) or "unknown author"
-    title = f' in "{shortened(source.title, 80)}"' if source.title else ""
-    url = f"  {one_line(source.url)}" if source.url else ""
-    yield f"{who}, {day(source.valid_at)}{title} ({source.source_type}){url}"
-    yield f"“{quote(source.text, words)}”"
+    title = f', "{shortened(source.title, 80)}"' if source.title else ""
+    url = f", {one_line(source.url)}" if source.url else ""
+    return f"{who}, {day(source.valid_at)}{title}{url}"
 
 
 def quote(text: str, words: str) -> str:
     """The sentence of the text that has the most of the words, shortened."""
-    wanted = {word.casefold() for word in _WORD.findall(words) if len(word) > 2}
+    wanted = _stems(words)
     sentences = [found.group().strip() for found in _SENTENCE.finditer(text)]
-    best = max(
-        sentences,
-        key=lambda sentence: len(wanted & {word.casefold() for word in _WORD.findall(sentence)}),
-        default=text,
-    )
-    return shortened(best, QUOTE_CHARS)
+    return shortened(max(sentences, key=lambda sentence: len(wanted & _stems(sentence)), default=text), QUOTE_CHARS)
+
+
+def _stems(text: str) -> set[str]:
+    return {word.casefold()[:_STEM] for word in _WORD.findall(text.replace("_", " "))}

@@ -125,6 +125,7 @@ def search(
         datetime | None, typer.Option(parser=instant, metavar="TIME", help="As it was believed then; else now.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="At most so many hits.")] = 5,
+    cursor: Annotated[str, typer.Option(metavar="CURSOR", help="Go on behind the page that gave this.")] = "",
     user: UserOption = None,
     dataset: DatasetOption = None,
     url: UrlOption = None,
@@ -141,6 +142,7 @@ def search(
         "as_of": as_of,
         "known_at": known_at,
         "limit": limit,
+        "cursor": cursor,
     }
     answer = output.run(_search(url or settings().url, fields))
     if as_json:

@@ -40,20 +40,14 @@ def serve(
 
 
 def worker() -> None:
-    """Run a worker: it takes part in the work on all topics until it is told to stop (SIGTERM, Ctrl-C).
+    """Run a worker until it is told to stop (SIGTERM, Ctrl-C): it takes part in the work on all topics.
 
-    Start as many as you like, up to one a partition. It waits for services that are not there yet.
+    Workers share the work by partitions, up to twelve of them. Exit codes: 0 told to stop, 1 not started, 3 crashed or stalled, 4 did not end in time.
     """
     from strandline.worker import work
 
-    used = settings()
-    codes: list[int] = []
-
-    async def run() -> None:
-        codes.append(await work(used))
-
-    output.run(run(), logs=used)
-    raise typer.Exit(codes[0])
+    code = output.run(work(settings()), logs=settings())
+    raise typer.Exit(code)
 
 
 def up(

@@ -57,6 +57,7 @@ class Heard:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "_BACKOFF", (timedelta(milliseconds=1), timedelta(milliseconds=2)))
+    monkeypatch.setattr(supervisor, "_LAST_WORDS", timedelta(milliseconds=200))
 
 
 def child(code: str, heard: Heard, name: str = "serve") -> Child:
@@ -79,6 +80,16 @@ async def test_children_are_ready_inside_and_gone_afterwards() -> None:
         assert all(map(alive, heard.pids()))
     assert len(heard.pids()) == 2
     assert not any(map(alive, heard.pids()))
+    assert {"serve: asked to end", "worker 1: asked to end"} <= set(heard.lines)
+    assert not any("starting it again" in line for line in heard.lines)
+
+
+async def test_a_child_of_the_child_that_holds_the_output_open_hides_no_end() -> None:
+    heard = Heard()
+    outlives = SERVER.replace("import http", "import subprocess; subprocess.Popen(['sleep', '20']); import http", 1)
+    async with kept([child(outlives, heard)], grace=GRACE):
+        os.kill(heard.pids()[0], signal.SIGKILL)
+        await heard.until(lambda _: len(heard.pids()) == 2)
 
 
 async def test_a_child_that_is_killed_is_started_again() -> None:

@@ -179,8 +179,8 @@ def test_a_fact_is_shown_with_its_dates_its_source_and_the_words() -> None:
     )
     assert list(answer_lines(answer(hit), "Where does Ada live?")) == [
         "1. Ada lives in Berlin  [since 2026-03-01]",
-        '   Ada <ada@example.org>, 2026-03-01 09:05 UTC in "News" (mbox)',
         "   “Since March I live in Berlin, near the river.”",
+        '   Ada <ada@example.org>, 2026-03-01 09:05 UTC, "News"',
     ]
 
 
@@ -204,6 +204,28 @@ def test_a_fact_found_twice_is_shown_once() -> None:
         kind="text", id=SOURCE.artifact_id, score=1, found_by=("text.words",), facts=(found_fact(),), sources=(SOURCE,)
     )
     assert sum(line.startswith(("1.", "2.")) for line in answer_lines(answer(fact, fact, text), "Ada")) == 1
+
+
+def test_the_facts_of_a_text_that_answer_the_question_come_first() -> None:
+    other = found_fact(id=str(derived_id("other")), relation="wrote_to", object="Ben")
+    far = found_fact(id=str(derived_id("far")), subject="Clara", relation="likes", object="tea")
+    text = Hit(
+        kind="text",
+        id=SOURCE.artifact_id,
+        score=1,
+        found_by=("text.words",),
+        facts=(far, other, found_fact()),
+        sources=(SOURCE,),
+    )
+    lines = [line[3:].partition("  [")[0] for line in answer_lines(answer(text), "Where does Ada live?")]
+    assert lines[:2] == ["Ada lives in Berlin", "Ada wrote to Ben"]
+    assert not any("Clara" in line for line in lines)
+
+
+def test_an_address_does_not_end_a_sentence() -> None:
+    assert quote("Organiser: Clara <clara.vogel@example.org> of Acme. Bye.", "organiser") == (
+        "Organiser: Clara <clara.vogel@example.org> of Acme."
+    )
 
 
 def test_a_text_alone_is_shown_by_its_words() -> None:
