@@ -62,7 +62,9 @@ def native_stack(say: Say = lambda line: None) -> Iterator[NativeStack]:
     """A native stack in a folder of its own, not started; stopped and deleted at the end, also if this process is killed."""
     folder = Path(tempfile.mkdtemp(prefix="strandline-test-"))
     stack = NativeStack(folder, progress=lambda name, line: say(f"{name} {line}"))
-    warden = subprocess.Popen([sys.executable, "-m", "tests.stack_warden", str(folder)], stdin=subprocess.PIPE, start_new_session=True)
+    warden = subprocess.Popen(
+        [sys.executable, "-m", "tests.stack_warden", str(folder)], stdin=subprocess.PIPE, start_new_session=True
+    )
     try:
         yield stack
         stack.delete()
@@ -107,7 +109,10 @@ def _containers(say: Say) -> Iterator[Addresses]:
 
 def container(service: Service, ports: dict[str, int], secret: str) -> DockerContainer:
     """The service's container as the table has it, its published ports on loopback."""
-    values = {name: str(number) for name, number in ports.items()} | {"secret": secret, "new_id": stack_state.new_cluster_id()}
+    values = {name: str(number) for name, number in ports.items()} | {
+        "secret": secret,
+        "new_id": stack_state.new_cluster_id(),
+    }
     made = DockerContainer(service.container.image, hostname=service.name)
     for variable, value in container_environment(service, values).items():
         made.with_env(variable, value)
