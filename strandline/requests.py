@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 from uuid import uuid4
@@ -16,16 +15,12 @@ from uuid import uuid4
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from topics import ids
+from topics import ids, rules
 from topics.clock import Clock
 from topics.errors import Refused, TooLarge
 from topics.keys import DatasetKey
 from topics.records import RememberRequest
 
-MAX_TEXT_BYTES: Final = 1_048_576
-"""features.md item 4."""
-
-MAX_NAME_BYTES: Final = 128
 MAX_TITLE_BYTES: Final = 1024
 MAX_TAGS: Final = 64
 RESERVED_KINDS: Final = frozenset({"web_search", "series_observation", "chunk_summary"})
@@ -39,45 +34,12 @@ _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-
 M = TypeVar("M", bound=BaseModel)
 
 
-def _utf8(value: str) -> bytes:
-    try:
-        return value.encode()
-    except UnicodeEncodeError:
-        raise ValueError("has half a surrogate pair, which no UTF-8 text can hold") from None
-
-
-def _without_controls(value: str, limit: int) -> str:
-    size = len(_utf8(value))
-    if size > limit:
-        raise ValueError(f"has {size} bytes, more than the {limit} allowed")
-    if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in value):
-        raise ValueError("must have no control characters or line breaks")
-    return value
-
-
-def _name(value: str) -> str:
-    if not value.strip():
-        raise ValueError("must not be empty or blank")
-    return _without_controls(value, MAX_NAME_BYTES)
-
-
 def _title(value: str) -> str:
-    return _without_controls(value, MAX_TITLE_BYTES)
+    return rules.without_controls(value, MAX_TITLE_BYTES)
 
 
 def _author(value: str) -> str:
-    return _without_controls(value, MAX_NAME_BYTES)
-
-
-def _text(value: str) -> str:
-    _utf8(value)
-    if not value.strip():
-        raise ValueError("must not be empty or blank")
-    if "\0" in value:
-        raise ValueError(
-            "must have no NUL character: programs that read the text later would take it for the end; remove it and send again"
-        )
-    return value
+    return rules.without_controls(value, rules.MAX_NAME_BYTES)
 
 
 def _kind(value: object) -> object:
@@ -102,7 +64,7 @@ def _utc(value: datetime) -> datetime:
         raise ValueError("must lie within the years 1 to 9999 in UTC") from None
 
 
-Name = Annotated[str, AfterValidator(_name), Field(min_length=1, max_length=MAX_NAME_BYTES)]
+Name = Annotated[str, AfterValidator(rules.name), Field(min_length=1, max_length=rules.MAX_NAME_BYTES)]
 """1 to 128 bytes of UTF-8, not blank, without control characters."""
 
 Rfc3339 = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_rfc3339), AfterValidator(_utc)]
@@ -119,9 +81,9 @@ class RememberBody(Body):
     """One text to remember."""
 
     user_id: Name = Field(description="Whose memory: 1 to 128 bytes without control characters.")
-    text: Annotated[str, AfterValidator(_text)] = Field(
+    text: Annotated[str, AfterValidator(rules.text)] = Field(
         min_length=1,
-        description=f"What to remember: not blank, at most {MAX_TEXT_BYTES:,} bytes of UTF-8, no NUL character.",
+        description=f"What to remember: not blank, at most {rules.MAX_TEXT_BYTES:,} bytes of UTF-8, no NUL character.",
     )
     dataset: Name = Field("main", description="Which of the user's datasets; made by its first text.")
     title: Annotated[str, AfterValidator(_title)] = Field(
@@ -163,7 +125,7 @@ class SearchBody(Body):
     """A question to one dataset, at a pair of times."""
 
     user_id: Name = Field(description="Whose memory.")
-    query: Annotated[str, AfterValidator(_text)] = Field(
+    query: Annotated[str, AfterValidator(rules.text)] = Field(
         min_length=1,
         max_length=4096,
         description="Words or a question, at most 4,096 characters; never a query language.",
@@ -222,9 +184,9 @@ def to_request(body: RememberBody, clock: Clock, *, source_type: str = "api") ->
     Raises TooLarge for a text over 1,048,576 bytes.
     """
     size = len(body.text.encode())
-    if size > MAX_TEXT_BYTES:
+    if size > rules.MAX_TEXT_BYTES:
         raise TooLarge(
-            f"text has {size:,} bytes, more than the {MAX_TEXT_BYTES:,} allowed: cut it and send the pieces",
+            f"text has {size:,} bytes, more than the {rules.MAX_TEXT_BYTES:,} allowed: cut it and send the pieces",
             field="text",
         )
     idempotency_key = body.idempotency_key or str(uuid4())

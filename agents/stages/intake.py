@@ -15,15 +15,12 @@ from agents.chunking import cut
 from agents.contract import Done, Fenced, GaveUp, Result, RunNote, Turn
 from agents.deps import Deps
 from graph.model import AdmitPlan, Admitted, NewArtifact
-from topics import ids
+from topics import ids, rules
 from topics.envelope import Outgoing
 from topics.errors import Refused
 from topics.records import RememberRequest, RememberText, RunState
 
 STAGE = "intake"
-
-TEXT_LIMIT_BYTES = 1024 * 1024
-"""features.md 4."""
 
 
 async def run(turn: Turn[RememberRequest], deps: Deps) -> Sequence[Result]:
@@ -49,16 +46,18 @@ async def run(turn: Turn[RememberRequest], deps: Deps) -> Sequence[Result]:
 
 
 def refusal_of(request: RememberRequest) -> Refused | None:
-    """Rules that the edges check too; a record may also be produced straight to the topic."""
-    if not request.text.strip():
-        return Refused("the text is blank: there is nothing to remember", field="text")
-    if "\x00" in request.text:
-        return Refused("the text contains NUL characters: remove them", field="text")
-    if (size := len(request.text.encode())) > TEXT_LIMIT_BYTES:
-        return Refused(f"the text has {size:,} bytes, at most {TEXT_LIMIT_BYTES:,} are taken: split it", field="text")
-    for field, name in (("user_id", request.user_id), ("dataset", request.dataset)):
-        if len(name.encode()) > 128 or not name.isprintable() or not name.strip():
-            return Refused(f"{field} must be 1 to 128 bytes without control characters", field=field)
+    """The first broken rule. The edges check them too; a record may also be produced straight to the topic."""
+    for field, value, rule in (
+        ("user_id", request.user_id, rules.name),
+        ("dataset", request.dataset, rules.name),
+        ("text", request.text, rules.text),
+    ):
+        try:
+            rule(value)
+        except ValueError as error:
+            return Refused(f"{field} {error}", field=field)
+    if (size := len(request.text.encode())) > rules.MAX_TEXT_BYTES:
+        return Refused(f"text has {size:,} bytes, more than the {rules.MAX_TEXT_BYTES:,} allowed: cut it", field="text")
     return None
 
 

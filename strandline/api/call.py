@@ -17,10 +17,11 @@ from strandline.api.identity import Principal
 from strandline.api.queries import Query, read_query
 from strandline.memory import Memory
 from strandline.metrics import HttpMetrics
-from strandline.requests import MAX_TEXT_BYTES, parsed
+from strandline.requests import parsed
+from topics import rules
 from topics.errors import Retryable, TooLarge
 
-MAX_BODY_BYTES: Final = 6 * MAX_TEXT_BYTES + 256 * 1024
+MAX_BODY_BYTES: Final = 6 * rules.MAX_TEXT_BYTES + 256 * 1024
 """JSON may write each byte of a text as six (`\\u0061`); the rest of the body is small."""
 
 ROOM_BYTES: Final = 256 * 1024 * 1024
