@@ -119,6 +119,12 @@ class Database:
 
 
 async def _rows(result: AsyncResult) -> list[Row]:
-    """Not `result.data()`: that looks into every value for nodes, of which no statement gives any."""
+    """Not `result.data()`: that looks into every value for nodes, of which no statement gives any.
+
+    Statements with many rows collect them into one, in a column `rows`: the driver waits for its socket anew for each record.
+    """
     keys = result.keys()
-    return [dict(zip(keys, values, strict=True)) for values in await result.values()]
+    values = await result.values()
+    if list(keys) == ["rows"]:
+        return [row for (rows,) in values for row in rows]
+    return [dict(zip(keys, record, strict=True)) for record in values]

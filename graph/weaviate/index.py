@@ -23,7 +23,7 @@ MAX_WORDS = 64
 MAX_ROWS = 1000
 """Of one request; a larger batch is sent in parts."""
 
-_CHUNKS_PER_TEXT = 4
+_CHUNKS_PER_TEXT = 2
 """How many pieces of one text may stand before the next text: so much more is asked for, since a text counts once."""
 
 _PAGE = 1000

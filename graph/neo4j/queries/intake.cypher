@@ -29,4 +29,4 @@ FOREACH (i IN range(0, size(fresh) - 1) |
   CREATE (artifact:Artifact)
   SET artifact = fresh[i].properties, artifact.seq = base + i + 1, artifact.created_at = datetime(plan.created_at),
     artifact.valid_at = datetime(fresh[i].valid_at), artifact.accepted_at = datetime(fresh[i].accepted_at))
-RETURN plan.dataset_id AS dataset_id, fenced, base, [row IN fresh | row.id] AS fresh, known;
+RETURN collect({dataset_id: plan.dataset_id, fenced: fenced, base: base, fresh: [row IN fresh | row.id], known: known}) AS rows;

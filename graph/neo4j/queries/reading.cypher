@@ -1,3 +1,5 @@
+// `rows` is collected: see `_rows` in database.py. `gives` names what each of them has.
+
 // name:  has_dataset
 // why:   an unknown dataset is told from an empty answer
 // args:  dataset_id
@@ -11,8 +13,8 @@ RETURN dataset.id AS id;
 // gives: {id, score}, best first
 CALL db.index.fulltext.queryNodes('artifact_words', $words, {limit: $limit}) YIELD node, score
 WHERE node.dataset_id = $dataset_id
-RETURN node.id AS id, score
-ORDER BY score DESC, id;
+WITH node.id AS id, score ORDER BY score DESC, id
+RETURN collect({id: id, score: score}) AS rows;
 
 // name:  find_entities
 // why:   as find_texts, for names
@@ -20,8 +22,8 @@ ORDER BY score DESC, id;
 // gives: {id, score}, best first
 CALL db.index.fulltext.queryNodes('entity_words', $words, {limit: $limit}) YIELD node, score
 WHERE node.dataset_id = $dataset_id
-RETURN node.id AS id, score
-ORDER BY score DESC, id;
+WITH node.id AS id, score ORDER BY score DESC, id
+RETURN collect({id: id, score: score}) AS rows;
 
 // name:  facts
 // why:   facts by id, and those that texts state; what is true is judged by the caller
@@ -39,11 +41,10 @@ CALL () {
   RETURN fact
 }
 WITH fact WHERE fact.dataset_id = $dataset_id
-RETURN fact.id AS id, fact.subject_id AS subject_id, fact.subject AS subject, fact.relation AS relation,
-  fact.object_id AS object_id, fact.object AS object, fact.description AS description, toString(fact.valid_at) AS valid_at,
-  toString(fact.created_at) AS created_at, toString(fact.invalid_at) AS invalid_at,
-  toString(fact.stated_invalid_at) AS stated_invalid_at, toString(fact.expired_at) AS expired_at,
-  toString(fact.retracted_at) AS retracted_at, fact.origin AS origin, fact.model_id AS model_id, fact.seq AS seq;
+RETURN collect(fact {.id, .subject_id, .subject, .relation, .object_id, .object, .description, .origin, .model_id, .seq,
+  valid_at: toString(fact.valid_at), created_at: toString(fact.created_at), invalid_at: toString(fact.invalid_at),
+  stated_invalid_at: toString(fact.stated_invalid_at), expired_at: toString(fact.expired_at),
+  retracted_at: toString(fact.retracted_at)}) AS rows;
 
 // name:  newest_facts
 // why:   the newest facts of each entity, true at the asked times; off the index in its order, so a hub costs no more than a leaf
@@ -70,7 +71,7 @@ CALL (entity_id, as_of, known_at) {
   RETURN collect(fact.id) AS fact_ids
 }
 WITH entity_id, fact_ids WHERE size(fact_ids) > 0
-RETURN entity_id, fact_ids;
+RETURN collect({entity_id: entity_id, fact_ids: fact_ids}) AS rows;
 
 // name:  sources
 // why:   which texts state a fact
@@ -83,7 +84,8 @@ WITH fact, known_at
 MATCH (fact)<-[:STATES]-(artifact:Artifact)
 WHERE artifact.created_at <= known_at
 WITH fact, artifact ORDER BY artifact.valid_at, artifact.seq
-RETURN fact.id AS fact_id, collect(artifact.id)[..$limit] AS source_ids;
+WITH fact.id AS fact_id, collect(artifact.id)[..$limit] AS source_ids
+RETURN collect({fact_id: fact_id, source_ids: source_ids}) AS rows;
 
 // name:  texts
 // why:   texts by id with where they came from, and every fact they state
@@ -97,5 +99,5 @@ CALL (artifact) {
   MATCH (artifact)-[:STATES]->(fact:Fact)
   RETURN collect(fact.id) AS fact_ids
 }
-RETURN artifact {.id, .run_id, .seq, .text, .title, .author, .source_type, .url,
-  valid_at: toString(artifact.valid_at), created_at: toString(artifact.created_at)} AS text, fact_ids;
+RETURN collect({fact_ids: fact_ids, text: artifact {.id, .run_id, .seq, .text, .title, .author, .source_type, .url,
+  valid_at: toString(artifact.valid_at), created_at: toString(artifact.created_at)}}) AS rows;

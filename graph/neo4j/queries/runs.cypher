@@ -5,7 +5,7 @@
 UNWIND $ids AS id
 MERGE (run:Run {id: id})
 SET run.locked = true
-RETURN id, run {.*} AS run;
+RETURN collect({id: id, run: run {.*}}) AS rows;
 
 // name:  write_runs
 // why:   the folded rows, whole
@@ -30,7 +30,7 @@ RETURN run {.*} AS run;
 MATCH (run:Run)
 WHERE run.by_user >= $low AND run.by_user < $high AND ($state IS NULL OR run.state = $state)
 WITH run ORDER BY run.by_user DESC LIMIT $limit
-RETURN run {.*} AS run;
+RETURN collect({run: run {.*}}) AS rows;
 
 // name:  runs_of_dataset
 // why:   as runs_of_user, for one dataset
@@ -39,4 +39,4 @@ RETURN run {.*} AS run;
 MATCH (run:Run)
 WHERE run.by_dataset >= $low AND run.by_dataset < $high AND ($state IS NULL OR run.state = $state)
 WITH run ORDER BY run.by_dataset DESC LIMIT $limit
-RETURN run {.*} AS run;
+RETURN collect({run: run {.*}}) AS rows;

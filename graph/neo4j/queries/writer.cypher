@@ -42,7 +42,8 @@ CALL (query) {
   RETURN collect(fact {.*, valid_at: toString(fact.valid_at), created_at: toString(fact.created_at), invalid_at: toString(fact.invalid_at),
     stated_invalid_at: toString(fact.stated_invalid_at), expired_at: toString(fact.expired_at), retracted_at: toString(fact.retracted_at)}) AS repeats
 }
-RETURN query.dataset_id AS dataset_id, applied_seq, known_at, entities, in_slots + repeats AS facts;
+RETURN collect({dataset_id: query.dataset_id, applied_seq: applied_seq, known_at: known_at, entities: entities, facts: in_slots + repeats})
+  AS rows;
 
 // name:  fence
 // why:   first of every group: locks each head by writing to it, then judges; two owners of a partition cannot both pass
@@ -57,7 +58,7 @@ OPTIONAL MATCH (owner:Partition {id: plan.partition})
 WITH plan, head, applied_seq, coalesce(owner.epoch, 0) AS owner_epoch
 FOREACH (_ IN CASE WHEN applied_seq = plan.first - 1 AND owner_epoch <= plan.epoch THEN [1] ELSE [] END |
   SET head.applied_seq = plan.last, head.epoch = plan.epoch, head.known_at = datetime(plan.applied_at))
-RETURN plan.dataset_id AS dataset_id, applied_seq, owner_epoch;
+RETURN collect({dataset_id: plan.dataset_id, applied_seq: applied_seq, owner_epoch: owner_epoch}) AS rows;
 
 // name:  create_entities
 // why:   names met for the first time; an id that is there already stays as it is
