@@ -127,6 +127,8 @@ class Stage(Generic[R, D]):
     """At most so many records of a dataset in one turn."""
     slots: int = 16
     """Turns at once in a process: more make smaller turns."""
+    in_run_log: bool = True
+    """Its start is told when it takes long. False for a stage that reads what is told: it would answer itself."""
     fenced: bool = False
     """Its effect is guarded by the partition's epoch: turns wait until the epoch is known."""
 

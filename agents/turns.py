@@ -375,6 +375,8 @@ class TurnRunner(Generic[D]):
             await lease.pause(SEND_BACKOFF.seconds(tries))
 
     async def _announce(self, works: list[Work], started_at: datetime) -> None:
+        if not self._stage.in_run_log:
+            return
         now = self._clock.now()
         outgoing = [each for work in works for each in self._publisher.started(work, started_at, now)]
         try:

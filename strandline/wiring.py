@@ -19,6 +19,7 @@ from graph.neo4j.runs import Neo4jRunStore
 from graph.neo4j.schema import migrate
 from graph.neo4j.store import Neo4jGraphStore
 from graph.read.search import Search, Vector
+from graph.weaviate.canary import KeywordSearchBroken
 from graph.weaviate.connection import Server
 from graph.weaviate.index import WeaviateIndex
 from strandline.health import HealthCheck
@@ -92,6 +93,11 @@ async def open_deps(settings: Settings, log: KafkaLog, metrics: Metrics, breaker
         await log.start()
         await migrate(database)
         await index.ensure()
+        try:
+            await index.check_words()
+        except KeywordSearchBroken as error:
+            # What is remembered is safe, only found worse: a reason to say so, none to stop.
+            logger.error("index.words_missed", error_code=error.code, error=str(error))
         stores = Stores(Neo4jGraphStore(database), Neo4jRunStore(database), index)
         yield await opened.enter_async_context(
             committing(

@@ -11,6 +11,7 @@ from weaviate.proto.v1 import base_pb2, base_search_pb2, batch_pb2, search_get_p
 
 from graph.model import Id
 from graph.protocols import Collection, IndexRow
+from graph.weaviate.canary import check_keyword_search
 from graph.weaviate.connection import Server, Wire
 from graph.weaviate.errors import UnknownTenant, of_message, translated
 from graph.weaviate.schema import VECTOR, collection_name, ensure_collections
@@ -45,6 +46,11 @@ class WeaviateIndex:
         with translated("make the collections"):
             async with self._server.client() as client:
                 await ensure_collections(client, self._prefix, self._model_id, self._dimension)
+
+    async def check_words(self) -> None:
+        """Raises KeywordSearchBroken if this server misses matches; see the canary. Outage. Costs well under a second."""
+        async with self._server.client() as client:
+            await check_keyword_search(client)
 
     async def ready(self) -> None:
         """Returns if a question is answered; raises what a question would."""
