@@ -23,7 +23,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY)
 
 demo: $(READY) ## start the services, import a sample of mail and chat, ask three questions, stop again
-	@$(BIN)/python -m strandline.demo
+	@$(BIN)/strandline demo
 
 up: $(READY) ## start services, server and workers here; Ctrl-C ends server and workers
 	@$(BIN)/strandline up

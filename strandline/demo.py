@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,7 +28,8 @@ from strandline.client import Client
 from strandline.importing import Import, run_import
 from strandline.requests import SearchBody
 from strandline.settings import Settings, with_changes
-from strandline.stack import ports
+from strandline.stack import default_folder, ports
+from strandline.stack.files import locked
 from strandline.supervisor import Plan, System, running
 from topics.errors import StrandlineError
 
@@ -81,22 +80,27 @@ QUESTIONS = (
 
 def run(*, keep: bool = False) -> int:
     """Shows everything; gives the exit code: 1 if an answer is not what the sample says. With `keep` it stays up until Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, with everything stopped
+    folder = default_folder().with_name("demo")
     with ExitStack() as opened:
-        folder = Path(opened.enter_context(_folder(keep)))
+        opened.enter_context(
+            locked(folder.with_name("demo.lock"), lambda: output.tell("another demonstration runs; waiting"))
+        )
         output.show(
-            "1. Services: Kafka, Neo4j and Weaviate. The first time on a machine Weaviate is built, which takes some minutes."
+            "1. Kafka, Neo4j and Weaviate, apart from your own. The first time on a machine Weaviate is built: some minutes."
         )
         addresses = opened.enter_context(_services(folder, keep))
         environment = {
             **addresses.as_environment(),
             "STRANDLINE_STACK_FOLDER": str(folder),
             "STRANDLINE_USER": USER,
+            "STRANDLINE_DATASET": "main",
             "STRANDLINE_MODEL__PROVIDER": "local",
             "STRANDLINE_EMBEDDER__PROVIDER": "local",
             "STRANDLINE_API__PORT": str(ports.choose(7878, prefer_standard=True, taken=())),
         }
-        log = opened.enter_context((folder / "strandline.log").open("a", encoding="utf-8"))
-        return asyncio.run(_show(folder, environment, log, keep))
+        log = opened.enter_context((folder / "strandline.log").open("w", encoding="utf-8"))
+        return output.run(_show(folder, environment, log, keep))
 
 
 async def _show(folder: Path, environment: Mapping[str, str], log: IO[str], keep: bool) -> int:
@@ -108,9 +112,9 @@ async def _show(folder: Path, environment: Mapping[str, str], log: IO[str], keep
         if line == "ready":
             output.show(f"   {name} is ready")
 
-    output.show("2. Strandline: a server and a worker.")
+    output.show("2. A server and a worker.")
     async with running(Plan(settings, environment=environment), say) as system:
-        output.show("3. Import: twelve mails and a Slack export of 26 messages.")
+        output.show("3. Twelve mails and a Slack export of 26 messages are imported.")
         for name, path in SOURCES:
             await _import(name, path, folder, settings)
         output.show("4. Three questions.")
@@ -180,18 +184,10 @@ async def _interrupted() -> None:
 
 
 @contextmanager
-def _folder(keep: bool) -> Iterator[str]:
-    made = tempfile.mkdtemp(prefix="strandline-demo-")
-    try:
-        yield made
-    finally:
-        if not keep:
-            shutil.rmtree(made, ignore_errors=True)
-
-
-@contextmanager
 def _services(folder: Path, keep: bool) -> Iterator[stack.Addresses]:
+    """A new stack in `folder`; one that an earlier demonstration has left there is deleted."""
     with shown_progress() as shown:
+        stack.open_stack(folder, progress=shown).delete()
         made = stack.open_stack(folder, progress=shown)
         try:
             yield made.up()

@@ -117,3 +117,15 @@ def _supervise(workers: int) -> None:
         )
 
     output.run(supervise(Plan(settings(), workers), say, started))
+
+
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Stay up afterwards, until Ctrl-C, and keep the data.")] = False,
+) -> None:
+    """Show it all: start services of its own, import a sample, ask three questions, stop and delete.
+
+    It needs no key. The exit code is 1 if an answer is not what the sample says.
+    """
+    from strandline.demo import run
+
+    raise typer.Exit(run(keep=keep))

@@ -36,6 +36,7 @@ COMMANDS = (
     (runs.runs, "strandline runs --limit 5"),
     (runs.run, "strandline run --wait"),
     (runs.tail, "strandline tail --json"),
+    (processes.demo, "strandline demo"),
     (processes.up, "strandline up --workers 2"),
     (processes.serve, "strandline serve"),
     (processes.worker, "strandline worker"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from strandline.cli.root import COMMANDS
-from strandline.stack import Addresses
+from strandline.stack import Addresses, default_folder
 from tests.e2e.system import Place, own_place, running
 
 pytestmark = [pytest.mark.connected, pytest.mark.timeout(600)]
@@ -23,7 +23,7 @@ SAID = {
     "remember": "complete  run ",
     "search": "Berlin  [since 2026-03-01]",
     "import": "Sent       12",
-    "runs": "complete",
+    "runs": "accepted (UTC)\tstate\t",
     "run": "complete  run ",
     "settings": "STRANDLINE_KAFKA__BOOTSTRAP",
     "version": '{"strandline": "',
@@ -44,7 +44,7 @@ def place(services: Addresses, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def test_every_command_has_its_example_run_here() -> None:
-    assert {*SAID, *RUNNING, "tail"} == set(EXAMPLES)
+    assert {*SAID, *RUNNING, "tail", "demo"} == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -68,6 +68,24 @@ def test_tail_shows_a_run_from_its_first_event_to_its_last(place: Place) -> None
         assert tail.stop(signal.SIGINT) == 130
     events = [json.loads(line) for line in tail.lines if line.startswith("{")]
     assert {"token", "event_id", "run_id", "state", "at"} <= events[0].keys()
+
+
+def test_the_demonstration_answers_what_the_sample_says_and_leaves_nothing(place: Place) -> None:
+    folder = default_folder().with_name("demo")
+    # Its services come from this account's cache.
+    own = {name: value for name, value in place.environment.items() if not name.startswith("STRANDLINE_")}
+    with running(EXAMPLES["demo"], place, {**own, "HOME": str(Path.home())}) as demo:
+        for words in (
+            "mail.mbox: 12 remembered",
+            "Ada Marsh works at Beta Labs  [since 2026-06-01]",
+            "Ada Marsh works at Acme  [since 2026-01-12, until 2026-05-31]",
+            "kickoff meeting scheduled 2026-03-12",
+            "local models",
+            "<ended>",
+        ):
+            demo.until_it_says(words)
+        assert demo.stop() == 0
+    assert not folder.exists()
 
 
 def test_the_readme_can_be_followed(place: Place) -> None:

@@ -7,12 +7,13 @@ import json
 import os
 import pty
 import sys
+import sysconfig
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
-import test
 
 from strandline.stack import Addresses
 from tests.kafka_topics import own_topics
@@ -67,10 +68,10 @@ class Imports:
         out, err = await process.communicate()
         return process.returncode, out.decode(), err.decode()
 
-    async def report(self, *arguments: str) -> dict[str, int]:
+    async def report(self, *arguments: str) -> dict[str, Any]:
         code, out, err = await self.run(*arguments, "--no-wait", "--json")
         assert code == 0, err
-        found: dict[str, int] = json.loads(out)
+        found: dict[str, Any] = json.loads(out)
         return found
 
     async def events(self) -> list[SourceEvent]:
@@ -140,7 +141,7 @@ async def test_ctrl_c_says_that_nothing_is_lost(imports: Imports, many: Path) ->
 
 async def test_mail_that_others_wrote_is_sent_or_named_with_the_reason(imports: Imports) -> None:
     """CPython's own test messages: broken on purpose in many ways."""
-    folder = Path(test.__file__).parent / "test_email" / "data"
+    folder = Path(sysconfig.get_path("stdlib")) / "test" / "test_email" / "data"
     messages = sorted(folder.glob("msg_*.txt"))
     assert len(messages) > 40
     path = imports.folder / "cpython.mbox"
