@@ -35,7 +35,8 @@ from topics.records import RunEvent
 class GraphStore(Protocol):
     """Everything that changes the graph. Each call is one transaction for all its plans, safe to repeat.
 
-    At most one plan of a dataset in a call, plans in dataset order: so that two groups cannot deadlock.
+    At most one plan of a dataset in a call, plans in dataset order: so that two groups cannot deadlock. A plan that cannot be written (it names
+    a row that is not stored, closes a fact that is closed) raises Permanent for the whole call, and nothing of it is written.
     """
 
     async def raise_epochs(self, partitions: Sequence[str]) -> Mapping[str, int]:

@@ -18,6 +18,7 @@ from graph.weaviate.connection import Server
 from graph.weaviate.index import WeaviateIndex
 from strandline.stack import Addresses
 from tests.doubles.graph_store import MemoryGraphStore
+from tests.doubles.run_store import MemoryRunStore
 
 NEO4J = pytest.param("neo4j", marks=pytest.mark.connected)
 WEAVIATE = pytest.param("weaviate", marks=pytest.mark.connected)
@@ -59,6 +60,16 @@ async def open_store(kind: str, request: pytest.FixtureRequest) -> AsyncIterator
         yield graph.store
 
 
+@asynccontextmanager
+async def open_runs(kind: str, request: pytest.FixtureRequest) -> AsyncIterator[RunStore]:
+    """Only the run store."""
+    if kind == "memory":
+        yield MemoryRunStore()
+        return
+    async with open_graph(kind, request) as graph:
+        yield graph.runs
+
+
 DIMENSION = 8
 """Of the vectors of these tests."""
 
@@ -69,7 +80,7 @@ async def open_index(kind: str, request: pytest.FixtureRequest) -> AsyncIterator
     assert kind == "weaviate"
     index = weaviate_index(request.getfixturevalue("services"))
     try:
-        await index.ensure()
+        await index.ensure(canary=False)
         yield index
     finally:
         await index.close()

@@ -11,16 +11,16 @@ from uuid import UUID, uuid4
 import pytest
 
 from graph.protocols import RunStore
-from tests.contract.backends import NEO4J, open_graph
+from tests.contract.backends import NEO4J, open_runs
 from tests.contract.graph_rows import NOON, day
 from topics.errors import Refused
 from topics.records import RunEvent, RunState, StageReport, StageState
 
 
-@pytest.fixture(params=[NEO4J])
+@pytest.fixture(params=["memory", NEO4J])
 async def runs(request: pytest.FixtureRequest) -> AsyncIterator[RunStore]:
-    async with open_graph(request.param, request) as graph:
-        yield graph.runs
+    async with open_runs(request.param, request) as runs:
+        yield runs
 
 
 def event(
