@@ -198,9 +198,9 @@ def _nested(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def with_changes(changes: Mapping[str, str]) -> Settings:
     """The settings of a process that has `changes`, by variable, in its environment; for one that is started from here."""
-    nested = _nested({name: value for name, value in changes.items() if "__" in name})
-    plain = {name.removeprefix(PREFIX).lower(): value for name, value in changes.items() if "__" not in name}
-    return Settings(**{**nested, **plain})
+    values: dict[str, Any] = dict(_nested({name: value for name, value in changes.items() if "__" in name}))
+    values |= {name.removeprefix(PREFIX).lower(): value for name, value in changes.items() if "__" not in name}
+    return Settings(**values)
 
 
 @cache

@@ -110,3 +110,16 @@ def test_no_secret_is_shown(nothing_set: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_every_setting_says_what_it_is() -> None:
     assert [row.name for row in setting_rows.default_rows() if not row.description.endswith((".", ")"))] == []
+
+
+def test_changes_are_laid_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRANDLINE_KAFKA__PREFIX", "staging.")
+    monkeypatch.setenv("STRANDLINE_USER", "ada")
+    changed = settings.with_changes({"STRANDLINE_KAFKA__BOOTSTRAP": "x:1", "STRANDLINE_USER": "demo"})
+    assert (changed.kafka.bootstrap, changed.kafka.prefix, changed.user) == ("x:1", "staging.", "demo")
+
+
+def test_services_whose_address_is_set_are_not_ours_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings.unnamed_services() == ("kafka", "neo4j", "weaviate")
+    monkeypatch.setenv("STRANDLINE_NEO4J__URI", "bolt://db.example:7687")
+    assert settings.unnamed_services() == ("kafka", "weaviate")
