@@ -16,8 +16,6 @@ from typing import IO, Any, Final, Literal
 
 import structlog
 
-from topics.kafka.quiet import quiet_aiokafka
-
 Format = Literal["auto", "json", "text"]
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -85,7 +83,6 @@ def configure_logging(format_: Format = "auto", level: Level = "info", stream: I
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_rendering(as_text, out))
     )
-    quiet_aiokafka()
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -28,6 +28,7 @@ from strandline.run_feed import RunFeed
 from strandline.settings import Settings
 from topics.clock import SystemClock
 from topics.kafka.log import KafkaLog
+from topics.kafka.quiet import quiet_aiokafka
 
 logger = structlog.get_logger(__name__)
 
@@ -36,6 +37,7 @@ logger = structlog.get_logger(__name__)
 async def open_log(settings: Settings) -> AsyncIterator[KafkaLog]:
     """Connects at its first use: a process starts also while the broker is away."""
     kafka = settings.kafka
+    quiet_aiokafka()
     async with KafkaLog(kafka.bootstrap, prefix=kafka.prefix, log_id=kafka.log_id, deadline=kafka.send_deadline) as log:
         yield log
 
