@@ -6,6 +6,8 @@ The client binds a batch to one tenant and repeats an unavailable call for half 
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -47,8 +49,9 @@ class Server:
         secure = url.scheme == "https"
         return Server(url.hostname, url.port or (443 if secure else 80), grpc_port, secure, api_key)
 
-    def client(self) -> weaviate.WeaviateAsyncClient:
-        """The vendor's client, not connected: use it by `async with`."""
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[weaviate.WeaviateAsyncClient]:
+        """The vendor's client, connected; closed also when it could not connect, which its own `async with` forgets. Raises Outage."""
         params = ConnectionParams.from_params(
             http_host=self.host,
             http_port=self.http_port,
@@ -57,11 +60,17 @@ class Server:
             grpc_port=self.grpc_port,
             grpc_secure=self.secure,
         )
-        return weaviate.WeaviateAsyncClient(
+        client = weaviate.WeaviateAsyncClient(
             params,
             auth_client_secret=AuthApiKey(self.api_key) if self.api_key else None,
             additional_config=AdditionalConfig(timeout=Timeout(init=5, query=30, insert=30)),
         )
+        try:
+            with translated("connect"):
+                await client.connect()
+            yield client
+        finally:
+            await client.close()
 
 
 class Wire:

@@ -12,7 +12,6 @@ from weaviate.proto.v1 import base_pb2, base_search_pb2, batch_pb2, search_get_p
 from graph.model import Id
 from graph.protocols import Collection, IndexRow
 from graph.weaviate.canary import check_keyword_search
-from graph.weaviate.canary import check_keyword_search
 from graph.weaviate.connection import Server, Wire
 from graph.weaviate.errors import UnknownTenant, of_message, translated
 from graph.weaviate.schema import VECTOR, collection_name, ensure_collections
@@ -42,16 +41,11 @@ class WeaviateIndex:
         self._dimension = dimension
         self._prefix = prefix
 
-    async def ensure(self, *, canary: bool = True) -> None:
-        """Makes the collections that are missing, and asks once whether keyword search works (`canary`, a third of a second).
-
-        Raises OtherEmbedder if they hold vectors of another model, KeywordSearchBroken for a server that misses matches, Outage.
-        """
-        with translated("make the collections"):
-            async with self._server.client() as client:
+    async def ensure(self) -> None:
+        """Makes the collections that are missing. Raises OtherEmbedder if they hold vectors of another model; Outage."""
+        async with self._server.client() as client:
+            with translated("make the collections"):
                 await ensure_collections(client, self._prefix, self._model_id, self._dimension)
-                if canary:
-                    await check_keyword_search(client)
 
     async def check_words(self) -> None:
         """Raises KeywordSearchBroken if this server misses matches; see the canary. Outage. Costs well under a second."""

@@ -80,7 +80,7 @@ async def open_index(kind: str, request: pytest.FixtureRequest) -> AsyncIterator
     assert kind == "weaviate"
     index = weaviate_index(request.getfixturevalue("services"))
     try:
-        await index.ensure(canary=False)
+        await index.ensure()
         yield index
     finally:
         await index.close()

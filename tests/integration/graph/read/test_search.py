@@ -89,7 +89,7 @@ class World:
 @pytest.fixture
 async def world(services: Addresses, request: pytest.FixtureRequest) -> AsyncIterator[World]:
     index = weaviate_index(services, prefix="Search", model_id="test/words", dimension=DIMENSION)
-    await index.ensure(canary=False)
+    await index.ensure()
     async with open_graph("neo4j", request) as graph:
         yield World(graph, index, SettableClock(day(30)))
     await index.close()

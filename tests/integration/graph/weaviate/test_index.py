@@ -33,23 +33,23 @@ async def prefix(services: Addresses) -> AsyncIterator[str]:
 
 
 async def test_starts_at_once_make_the_collections_once(services: Addresses, prefix: str) -> None:
-    await asyncio.gather(*(weaviate_index(services, prefix=prefix).ensure(canary=False) for _ in range(4)))
+    await asyncio.gather(*(weaviate_index(services, prefix=prefix).ensure() for _ in range(4)))
 
 
 @pytest.mark.parametrize(("model_id", "dimension"), [("test/other", DIMENSION), ("test/eight", DIMENSION + 1)])
 async def test_vectors_of_another_embedder_are_refused(
     services: Addresses, prefix: str, model_id: str, dimension: int
 ) -> None:
-    await weaviate_index(services, prefix=prefix).ensure(canary=False)
+    await weaviate_index(services, prefix=prefix).ensure()
     with pytest.raises(OtherEmbedder, match=r"test/eight.*STRANDLINE_WEAVIATE__PREFIX"):
-        await weaviate_index(services, prefix=prefix, model_id=model_id, dimension=dimension).ensure(canary=False)
+        await weaviate_index(services, prefix=prefix, model_id=model_id, dimension=dimension).ensure()
 
 
 async def test_a_foreign_collection_of_our_name_is_refused(services: Addresses, prefix: str) -> None:
     async with weaviate_client(services) as client:
         await client.collections.create(collection_name(prefix, "Fact"), description="somebody else's")
     with pytest.raises(OtherEmbedder, match="not one of ours"):
-        await weaviate_index(services, prefix=prefix).ensure(canary=False)
+        await weaviate_index(services, prefix=prefix).ensure()
 
 
 async def test_collections_that_are_gone_are_an_outage_not_a_fault_of_the_row(services: Addresses) -> None:
@@ -70,5 +70,5 @@ async def test_a_wrong_key_is_an_outage(services: Addresses) -> None:
     with pytest.raises(Outage):
         await index.by_words(fresh_key(), "Fact", "heron", 1)
     with pytest.raises(Outage):
-        await index.ensure(canary=False)
+        await index.ensure()
     await index.close()
