@@ -162,6 +162,7 @@ def show_tally(tally: Tally, job: Import) -> None:
 
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_now = time.monotonic
 _LINE_SECONDS = 10.0
 _STILL_SECONDS = 15.0
 _STILL = "nothing has moved for a while: does a worker run? `strandline up` starts one; Ctrl-C loses nothing"
@@ -192,16 +193,16 @@ def _state(tally: Tally) -> str:
 
 
 def _is_still(tally: Tally) -> bool:
-    return tally.phase == "remembering" and time.monotonic() - tally.moved_at > _STILL_SECONDS
+    return tally.phase == "remembering" and _now() - tally.moved_at > _STILL_SECONDS
 
 
 def _lines() -> Observer:
-    began = time.monotonic()
+    began = _now()
     spoken = began
 
     def observe(tally: Tally) -> None:
         nonlocal spoken
-        now = time.monotonic()
+        now = _now()
         if now - spoken < _LINE_SECONDS:
             return
         spoken = now
