@@ -15,6 +15,9 @@ from topics.errors import Permanent
 VECTOR = "default"
 """Weaviate's own name for the only vector of a collection."""
 
+RESCORED = 200
+"""Nearest by binary code that are compared by their vectors; twice what search asks for."""
+
 _ABOUT = {
     "Fact": "Facts as sentences",
     "Entity": "Names and descriptions of entities",
@@ -73,9 +76,11 @@ async def _create(
         ],
         vector_config=Configure.Vectors.self_provided(
             name=VECTOR,
-            # Half the defaults: four rows a text are written all day, and most datasets are small.
-            vector_index_config=Configure.VectorIndex.hnsw(
-                distance_metric=VectorDistances.COSINE, ef_construction=64, max_connections=16
+            # Flat with binary codes in memory, rescored by the vectors: at 100,000 rows of 384 numbers a row costs 0.13 ms of CPU (an HNSW
+            # graph several), a question 12 ms, and recall at ten was .999. It is linear: from a million rows a dataset on, measure again.
+            vector_index_config=Configure.VectorIndex.flat(
+                distance_metric=VectorDistances.COSINE,
+                quantizer=Configure.VectorIndex.Quantizer.bq(cache=True, rescore_limit=RESCORED),
             ),
         ),
         # "Who is it" must not become an empty question, whatever the language.
