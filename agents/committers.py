@@ -46,7 +46,8 @@ COMMITTERS = {
         Committer("embed", "embedder", in_flight=4),
         # Nobody waits for the index: a run is found by its words already. Larger batches cost Weaviate less.
         Committer("index", "weaviate", gather=timedelta(milliseconds=50), cap=256),
-        Committer("runs", "neo4j", gather=timedelta(milliseconds=50), cap=256),
+        # Live states come from the topic itself. Half a second lets most events of a run be folded before its row is written.
+        Committer("runs", "neo4j", gather=timedelta(milliseconds=500), cap=256),
     )
 }
 

@@ -28,6 +28,7 @@ STAGES: tuple[AnyStage, ...] = (
         "writer", reads="graph.writes", sends=("graph.changes",), run=writer.run, give_up=writer.give_up, fenced=True
     ),
     Stage("indexer", reads="graph.changes", sends=(), run=indexer.run),
-    Stage("runs", reads="remember.runs", sends=(), run=runs.run, turn_records=256, in_run_log=False),
+    # Its committer gathers for long, so many turns wait for it at once.
+    Stage("runs", reads="remember.runs", sends=(), run=runs.run, turn_records=256, slots=128, in_run_log=False),
     Stage("dead_letters", reads="dead.letters", sends=(), run=dead_letters.run, in_run_log=False),
 )
