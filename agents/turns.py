@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NoReturn, TypeVar
@@ -29,11 +28,12 @@ from agents.contract import Delivery, Fenced, GaveUp, Hole, Result, Stage, Turn
 from agents.group_commit import Backoff
 from agents.lanes import Abandoned, Lease
 from agents.metrics import StageMetrics
-from agents.publication import Publisher, Work
+from agents.publication import Work
+from agents.sending import ALARM_BACKOFF, Announcement, Bug, Sender, TakeApart, place_of, was_cancelled
 from graph.model import Fence
 from topics.clock import Clock
 from topics.codec import decode
-from topics.envelope import Incoming, Outgoing
+from topics.envelope import Incoming
 from topics.errors import Outage, Permanent, Retryable, Undecodable
 from topics.log import Log
 
@@ -43,11 +43,7 @@ RETRY_AFTER_CAP = timedelta(minutes=1)
 """The longest wait that another side may ask for; the breaker of an outage has its own."""
 BUG_ATTEMPTS = 3
 """An error that nobody expected seldom goes away by itself, but a race may."""
-ANNOUNCE_AFTER_S = 1.0
-"""A stage that takes longer says that it has started; for shorter ones that would double the run log."""
 FENCE_POLL_S = 0.02
-HOLE_BACKOFF = Backoff(first=timedelta(seconds=1), cap=timedelta(seconds=10))
-SEND_BACKOFF = Backoff(first=timedelta(milliseconds=200), cap=timedelta(seconds=5))
 
 _log = structlog.get_logger()
 
@@ -56,16 +52,6 @@ class Exhausted(Permanent):
     """The last allowed attempt failed too. The message has the code and the words of its error."""
 
     code = "exhausted"
-
-
-class Bug(Permanent):
-    """The stage raised what no stage should: a fault of ours. Type and place only: the words of a stranger error may hold a user's text."""
-
-    code = "bug"
-
-
-class _TakeApart(Exception):
-    """The turn cannot be handled as a whole: run its records one by one."""
 
 
 class _Failed(Exception):
@@ -114,15 +100,14 @@ class TurnRunner(Generic[D]):
         """`fence`: of the record's partition in the present assignment; None while it is not known, the turn then waits."""
         self._stage = stage
         self._deps = deps
-        self._sink = log
         self._clock = clock
         self._breakers = breakers
         self._holes = holes
         self._metrics = metrics
         self._fence = fence
-        self._publisher = Publisher(stage.name, log.log_id)
         self._needs: set[Breaker] = set()
         """Of the services that have failed this stage before: nobody has to declare them."""
+        self._sender = Sender(stage.name, log, clock, breakers, self._needs)
         self._deadline_s = stage.retry.deadline.total_seconds()
         self._backoff = Backoff(stage.retry.backoff, stage.retry.backoff_cap)
 
@@ -130,7 +115,7 @@ class TurnRunner(Generic[D]):
         """Handles the records of one lane, in order; on return all is durable. Raises Abandoned when they will be delivered again."""
         begun, started_at = time.monotonic(), self._clock.now()
         works = [self._open(incoming) for incoming in incomings]
-        announcement = _Announcement(lambda: self._announce(works, started_at))
+        announcement = Announcement(lambda: self._sender.announce(works, started_at))
         try:
             await self._whole(works, lease, started_at, announcement)
         except Abandoned:
@@ -146,23 +131,23 @@ class TurnRunner(Generic[D]):
         except Undecodable as error:
             return Work(incoming, result=GaveUp(error))
 
-    async def _whole(self, works: list[Work], lease: Lease, started_at: datetime, announcement: _Announcement) -> None:
+    async def _whole(self, works: list[Work], lease: Lease, started_at: datetime, announcement: Announcement) -> None:
         try:
             await self._handle([work for work in works if work.delivery is not None], lease)
             await announcement.end()  # "started" goes out before the end is told
-            await self._publish(works, lease, started_at)
-        except _TakeApart:
+            await self._sender.publish(works, lease, started_at, self._refuse)
+        except TakeApart:
             self._metrics.retried("split")
             for number, work in enumerate(works, start=1):
                 if lease.is_lost():
                     raise Abandoned from None
                 if work.delivery is not None:
                     await self._handle([work], lease)
-                await self._publish([work], lease, started_at)
+                await self._sender.publish([work], lease, started_at, self._refuse)
                 lease.finish(number)
 
     async def _handle(self, works: list[Work], lease: Lease) -> None:
-        """Gives each its result. Raises _TakeApart for several that fail together."""
+        """Gives each its result. Raises TakeApart for several that fail together."""
         if not works:
             return
         turn = await self._turn(works, lease)
@@ -170,7 +155,7 @@ class TurnRunner(Generic[D]):
             results = await self._until_settled(turn, lease)
         except _Failed as failure:
             if len(works) > 1:
-                raise _TakeApart from failure
+                raise TakeApart from failure
             works[0].attempts = failure.attempts
             works[0].result = await self._give_up(turn, failure.error, lease)
             return
@@ -190,7 +175,7 @@ class TurnRunner(Generic[D]):
             except Hole as error:
                 holes += 1
                 self._alarm_hole(turn, error, holes)
-                wait_s = HOLE_BACKOFF.seconds(holes)
+                wait_s = ALARM_BACKOFF.seconds(holes)
             except Outage:
                 self._metrics.retried("outage")
                 wait_s = 0.0  # the breaker knows how long
@@ -263,7 +248,7 @@ class TurnRunner(Generic[D]):
         except TimeoutError as error:
             raise self._overdue() from error
         except asyncio.CancelledError as error:
-            if _was_cancelled():
+            if was_cancelled():
                 raise
             raise RuntimeError("something inside the stage was cancelled") from error
         if len(results) != len(turn.deliveries):
@@ -301,89 +286,11 @@ class TurnRunner(Generic[D]):
             tries += 1
             await lease.pause(self._backoff.seconds(tries))
 
-    async def _publish(self, works: list[Work], lease: Lease, started_at: datetime) -> None:
-        """Everything of these records in one append."""
-        try:
-            await self._append(self._outgoing(works, started_at), lease)
-            return
-        except (Abandoned, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            if len(works) > 1:
-                raise _TakeApart from error
-            refused = error if isinstance(error, Permanent) else Bug(_place_of(error))
-        _log.error(
-            "turn.refused_by_log",
-            stage=self._stage.name,
-            record=works[0].where,
-            error_code=refused.code,
-            error=str(refused),
-        )
-        await self._publish_refused(works[0], refused, lease, started_at)
-
-    async def _publish_refused(self, work: Work, error: Permanent, lease: Lease, started_at: datetime) -> None:
-        """A record whose sends the log refuses has failed for good, and at least its dead letter must be kept."""
-        tries = 0
-        while True:
-            for with_value in (True, False):
-                work.result = GaveUp(error)
-                if work.delivery is not None:
-                    work.result = await self._give_up(await self._turn([work], lease), error, lease)
-                outgoing = self._outgoing([work], started_at)
-                if not with_value:
-                    slim = self._publisher.dead_letter(work, error, self._clock.now(), with_value=False)
-                    outgoing = [slim if each.topic == slim.topic else each for each in outgoing]
-                try:
-                    return await self._append(outgoing, lease)
-                except (Abandoned, asyncio.CancelledError):
-                    raise
-                except Exception as failure:  # noqa: BLE001
-                    _log.critical(
-                        "dead_letter.refused_by_log",
-                        stage=self._stage.name,
-                        record=work.where,
-                        error=_place_of(failure),
-                    )
-            tries += 1
-            await lease.pause(HOLE_BACKOFF.seconds(tries))
-
-    def _outgoing(self, works: list[Work], started_at: datetime) -> list[Outgoing]:
-        now = self._clock.now()
-        return [outgoing for work in works for outgoing in self._publisher.finished(work, started_at, now)]
-
-    async def _append(self, outgoing: Sequence[Outgoing], lease: Lease) -> None:
-        """Repeated without limit while the partition is ours: the effect is durable, and what follows from it must be too."""
-        if not outgoing:
-            return
-        tries = 0
-        while True:
-            try:
-                await self._sink.append(outgoing)
-            except Outage as error:
-                self._needs.add(self._breakers.trip(error))
-            except Retryable as error:
-                _log.warning("turn.send_repeated", stage=self._stage.name, error_code=error.code, error=str(error))
-            except asyncio.CancelledError:
-                if _was_cancelled():
-                    raise
-                _log.warning("turn.send_repeated", stage=self._stage.name, error_code="cancelled")
-            else:
-                if tries:
-                    self._breakers.of("kafka").reset()
-                return
-            tries += 1
-            await lease.pause(SEND_BACKOFF.seconds(tries))
-
-    async def _announce(self, works: list[Work], started_at: datetime) -> None:
-        if not self._stage.in_run_log:
-            return
-        now = self._clock.now()
-        outgoing = [each for work in works for each in self._publisher.started(work, started_at, now)]
-        try:
-            if outgoing:
-                await self._sink.append(outgoing)
-        except Exception as error:  # noqa: BLE001  a courtesy; the end of the stage will be told for certain
-            _log.warning("turn.start_not_told", stage=self._stage.name, error_type=type(error).__name__)
+    async def _refuse(self, work: Work, error: Permanent, lease: Lease) -> GaveUp:
+        """For a record whose sends the log does not take."""
+        if work.delivery is None:
+            return GaveUp(error)
+        return await self._give_up(await self._turn([work], lease), error, lease)
 
     def _alarm_hole(self, turn: Turn[Any], error: Hole, times: int) -> None:
         if times == 1 or times % 6 == 0:
@@ -397,7 +304,7 @@ class TurnRunner(Generic[D]):
         raise Abandoned from error
 
     def _bug(self, turn: Turn[Any], error: Exception) -> Bug:
-        place = _place_of(error)
+        place = place_of(error)
         _log.error("stage.bug", error=place, **self._fields(turn))
         return Bug(
             f"{self._stage.name} failed unexpectedly: {place}; this is a fault of the program: replay the record after an upgrade"
@@ -431,36 +338,6 @@ class TurnRunner(Generic[D]):
         self._metrics.done.inc(done)
 
 
-class _Announcement:
-    """Runs `tell` if it has not ended within ANNOUNCE_AFTER_S. A timer costs far less than a task a turn."""
-
-    def __init__(self, tell: Callable[[], Any]) -> None:
-        self._tell = tell
-        self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(ANNOUNCE_AFTER_S, self._begin)
-
-    def _begin(self) -> None:
-        self._task = asyncio.create_task(self._tell())
-
-    async def end(self) -> None:
-        self._timer.cancel()
-        if self._task is not None:
-            await self._task
-
-
 def _reset(breakers: Iterable[Breaker]) -> None:
     for breaker in breakers:
         breaker.reset()
-
-
-def _was_cancelled() -> bool:
-    """Was this task asked to end? If not, a CancelledError comes from inside a client and must not end the lane silently."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
-def _place_of(error: BaseException) -> str:
-    """Type and place of an error, without its words."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{place}"

@@ -1,0 +1,157 @@
+"""Sends what a turn yields: one append for all of it, repeated until it is durable, and a dead letter for what the log refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from agents.breaker import Breaker, Breakers
+from agents.contract import GaveUp
+from agents.group_commit import Backoff
+from agents.lanes import Abandoned, Lease
+from agents.publication import Publisher, Work
+from topics.clock import Clock
+from topics.envelope import Outgoing
+from topics.errors import Outage, Permanent, Retryable
+from topics.log import Log
+
+ANNOUNCE_AFTER_S = 1.0
+"""A stage that takes longer says that it has started; for shorter ones that would double the run log."""
+ALARM_BACKOFF = Backoff(first=timedelta(seconds=1), cap=timedelta(seconds=10))
+"""Between tries of what only a person can mend."""
+SEND_BACKOFF = Backoff(first=timedelta(milliseconds=200), cap=timedelta(seconds=5))
+
+_log = structlog.get_logger()
+
+Refuse = Callable[[Work, Permanent, Lease], Awaitable[GaveUp]]
+
+
+class TakeApart(Exception):
+    """The turn cannot be handled as a whole: run its records one by one."""
+
+
+class Bug(Permanent):
+    """The stage raised what no stage should: a fault of ours. Type and place only: the words of a stranger error may hold a user's text."""
+
+    code = "bug"
+
+
+class Sender:
+    """Of one stage. `needs` gains the log's breaker once the log was away: new turns then wait for it too."""
+
+    def __init__(self, stage: str, log: Log, clock: Clock, breakers: Breakers, needs: set[Breaker]) -> None:
+        self._stage = stage
+        self._sink = log
+        self._clock = clock
+        self._breakers = breakers
+        self._needs = needs
+        self._publisher = Publisher(stage, log.log_id)
+
+    async def publish(self, works: Sequence[Work], lease: Lease, started_at: datetime, refuse: Refuse) -> None:
+        """Everything of these records in one append; durable on return. Raises TakeApart for several of which the log refuses some."""
+        try:
+            await self._append(self._outgoing(works, started_at), lease)
+            return
+        except (Abandoned, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            if len(works) > 1:
+                raise TakeApart from error
+            refused = error if isinstance(error, Permanent) else Bug(place_of(error))
+        _log.error(
+            "turn.refused_by_log", stage=self._stage, record=works[0].where, error_code=refused.code, error=str(refused)
+        )
+        await self._publish_refused(works[0], refused, lease, started_at, refuse)
+
+    async def announce(self, works: Sequence[Work], started_at: datetime) -> None:
+        """Tells the run log that these are in work."""
+        now = self._clock.now()
+        outgoing = [each for work in works for each in self._publisher.started(work, started_at, now)]
+        try:
+            if outgoing:
+                await self._sink.append(outgoing)
+        except Exception as error:  # noqa: BLE001  a courtesy; the end of the stage will be told for certain
+            _log.warning("turn.start_not_told", stage=self._stage, error_type=type(error).__name__)
+
+    async def _publish_refused(
+        self, work: Work, error: Permanent, lease: Lease, started_at: datetime, refuse: Refuse
+    ) -> None:
+        """A record whose sends the log refuses has failed for good, and at least its dead letter must be kept."""
+        tries = 0
+        while True:
+            work.result = await refuse(work, error, lease)
+            whole = self._outgoing([work], started_at)
+            slim = self._publisher.dead_letter(work, error, self._clock.now(), with_value=False)
+            for outgoing in (whole, [slim if each.topic == slim.topic else each for each in whole]):
+                try:
+                    return await self._append(outgoing, lease)
+                except (Abandoned, asyncio.CancelledError):
+                    raise
+                except Exception as failure:  # noqa: BLE001  the next one is smaller, and the last is tried for ever
+                    _log.critical(
+                        "dead_letter.refused_by_log", stage=self._stage, record=work.where, error=place_of(failure)
+                    )
+            tries += 1
+            await lease.pause(ALARM_BACKOFF.seconds(tries))
+
+    def _outgoing(self, works: Sequence[Work], started_at: datetime) -> list[Outgoing]:
+        now = self._clock.now()
+        return [outgoing for work in works for outgoing in self._publisher.finished(work, started_at, now)]
+
+    async def _append(self, outgoing: Sequence[Outgoing], lease: Lease) -> None:
+        """Repeated without limit while the partition is ours: the effect is durable, and what follows from it must be too."""
+        if not outgoing:
+            return
+        tries = 0
+        while True:
+            try:
+                await self._sink.append(outgoing)
+            except Outage as error:
+                self._needs.add(self._breakers.trip(error))
+            except Retryable as error:
+                _log.warning("turn.send_repeated", stage=self._stage, error_code=error.code, error=str(error))
+            except asyncio.CancelledError:
+                if was_cancelled():
+                    raise
+                _log.warning("turn.send_repeated", stage=self._stage, error_code="cancelled")
+            else:
+                if tries:
+                    self._breakers.of("kafka").reset()
+                return
+            tries += 1
+            await lease.pause(SEND_BACKOFF.seconds(tries))
+
+
+class Announcement:
+    """Runs `tell` if it has not ended within ANNOUNCE_AFTER_S. A timer costs far less than a task a turn."""
+
+    def __init__(self, tell: Callable[[], Any]) -> None:
+        self._tell = tell
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(ANNOUNCE_AFTER_S, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.create_task(self._tell())
+
+    async def end(self) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            await self._task
+
+
+def was_cancelled() -> bool:
+    """Was this task asked to end? If not, a CancelledError comes from inside a client and must not end the lane silently."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def place_of(error: BaseException) -> str:
+    """Type and place of an error, without its words."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
