@@ -186,12 +186,14 @@ async def _interrupted() -> None:
 @contextmanager
 def _services(folder: Path, keep: bool) -> Iterator[stack.Addresses]:
     """A new stack in `folder`; one that an earlier demonstration has left there is deleted."""
-    with shown_progress() as shown:
-        stack.open_stack(folder, progress=shown).delete()
-        made = stack.open_stack(folder, progress=shown)
-        try:
-            yield made.up()
-        finally:
+    try:
+        with shown_progress() as shown:
+            stack.open_stack(folder, progress=shown).delete()
+            addresses = stack.up(folder, progress=shown)
+        yield addresses
+    finally:
+        with shown_progress() as shown:
+            made = stack.open_stack(folder, progress=shown)
             if keep:
                 made.stop()
             else:
