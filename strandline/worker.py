@@ -47,9 +47,7 @@ async def work(settings: Settings) -> int:
 
 
 @asynccontextmanager
-async def _patient_deps(
-    settings: Settings, log: KafkaLog, metrics: Metrics, breakers: Breakers
-) -> AsyncIterator[Deps]:
+async def _patient_deps(settings: Settings, log: KafkaLog, metrics: Metrics, breakers: Breakers) -> AsyncIterator[Deps]:
     async with AsyncExitStack() as opened:
         deps: Deps | None = None
         tries = 0
