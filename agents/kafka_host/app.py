@@ -25,6 +25,7 @@ from agents.kafka_host.epochs import Epochs, RaiseEpochs, partition_id
 from agents.kafka_host.options import WorkerOptions
 from agents.lanes import Lanes, Lease
 from agents.metrics import Metrics, StageMetrics
+from agents.sending import place_of
 from agents.turns import Holes, TurnRunner
 from graph.model import Fence
 from topics.clock import Clock
@@ -220,5 +221,5 @@ class KafkaHost(faust_internals.RebalanceHooks):
 
     def _broke(self, error: BaseException) -> None:
         if self.broken is None:
-            _log.critical("worker.broken", error_type=type(error).__name__, exc_info=error)
+            _log.critical("worker.broken", error=place_of(error))
             self.broken = error

@@ -30,10 +30,11 @@ from agents.breaker import Breakers
 from agents.contract import AnyStage
 from agents.kafka_host.app import KafkaHost
 from agents.kafka_host.epochs import RaiseEpochs
-from agents.kafka_host.health import health_page
+from agents.kafka_host.health import health_page, what_is_missing
 from agents.kafka_host.options import WorkerOptions
-from agents.kafka_host.watchdog import Watchdog
+from agents.kafka_host.watchdog import Stalled, Watchdog
 from agents.metrics import Metrics
+from agents.sending import place_of
 from topics.clock import Clock
 from topics.errors import StrandlineError
 from topics.kafka.admin import check_topics
@@ -48,6 +49,7 @@ EXIT_CRASHED = 3
 """Crashed or stalled: start a fresh process."""
 EXIT_OUT_OF_GRACE = 4
 """Was told to end and could not in time; nothing is lost."""
+READY_POLL_S = 0.1
 
 _log = structlog.get_logger()
 
@@ -108,32 +110,37 @@ async def _check_start(stages: Sequence[AnyStage], log: KafkaLog, options: Worke
 async def _run(host: KafkaHost, log: KafkaLog, ending: _Ending, port: int) -> int:
     watchdog = asyncio.create_task(Watchdog(host, log, time.monotonic).watch())
     ended = asyncio.create_task(ending.wait())
+    telling = asyncio.create_task(_tell_ready(host, port))
     code = EXIT_CLEAN
     try:
         starting = asyncio.create_task(_start(host))
         await asyncio.wait((starting, watchdog, ended), return_when=asyncio.FIRST_COMPLETED)
         if starting.done() and starting.exception() is None:
-            _log.info(
-                "worker.ready",
-                host=host.options.health_host,
-                port=port,
-                stages=[each.stage.name for each in host.stages.values()],
-            )
             await asyncio.wait((watchdog, ended), return_when=asyncio.FIRST_COMPLETED)
         failure = _failure_of(starting) or _failure_of(watchdog)
         if failure is not None and not ended.done():
-            _log.critical("worker.crashed", error_type=type(failure).__name__, error=str(failure))
+            words = str(failure) if isinstance(failure, Stalled) else ""
+            _log.critical("worker.crashed", error=place_of(failure), reason=words)
             ending.begin("crash")
             code = EXIT_CRASHED
         starting.cancel()
         await host.app.stop()
         await host.epochs.close()
     finally:
-        for task in (watchdog, ended):
+        for task in (watchdog, ended, telling):
             task.cancel()
-        await asyncio.gather(watchdog, ended, return_exceptions=True)
+        await asyncio.gather(watchdog, ended, telling, return_exceptions=True)
     _log.info("worker.ended", exit_code=code)
     return code
+
+
+async def _tell_ready(host: KafkaHost, port: int) -> None:
+    """One line when the page answers, one when the first records can be taken."""
+    page: dict[str, Any] = {"host": host.options.health_host, "port": port}
+    _log.info("worker.listening", **page)
+    while what_is_missing(host):  # noqa: ASYNC110  it is the sum of what several others change
+        await asyncio.sleep(READY_POLL_S)
+    _log.info("worker.ready", stages=[each.stage.name for each in host.stages.values()], **page)
 
 
 async def _start(host: KafkaHost) -> None:

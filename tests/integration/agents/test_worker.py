@@ -237,8 +237,11 @@ async def test_readiness_names_what_is_missing(here: World) -> None:
 async def test_a_ready_worker_says_so(here: World) -> None:
     worker = await here.start().ready()
     assert await worker.get("/ready") == '{"ready": true, "missing": []}'
-    assert "worker.ready" in worker.log()
-    assert str(worker.port) in worker.log()
+
+    async def says_so() -> bool:
+        return f"port={worker.port}" in worker.log().partition("worker.ready")[2]
+
+    await until(says_so, "the line in the log")
 
 
 async def test_a_stop_while_the_broker_is_away_ends_within_the_grace_time(
