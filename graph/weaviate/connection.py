@@ -63,6 +63,8 @@ class Server:
         client = weaviate.WeaviateAsyncClient(
             params,
             auth_client_secret=AuthApiKey(self.api_key) if self.api_key else None,
+            # Its checks would ask a package index on the internet whether the client is the latest.
+            skip_init_checks=True,
             additional_config=AdditionalConfig(timeout=Timeout(init=5, query=30, insert=30)),
         )
         try:

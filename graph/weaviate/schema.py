@@ -41,7 +41,13 @@ async def ensure_collections(client: WeaviateAsyncClient, prefix: str, model_id:
     The embedder is noted in the collection's own description: it is there from the first instant, and cannot be lost without the vectors.
     Raises OtherEmbedder when it is another than `model_id` with `dimension`, else what the client raises.
     """
-    await asyncio.gather(*(_ensure(client, prefix, one, model_id, dimension) for one in COLLECTIONS))
+    # All are awaited before the first error is told: the client must not be closed under a request.
+    ended = await asyncio.gather(
+        *(_ensure(client, prefix, one, model_id, dimension) for one in COLLECTIONS), return_exceptions=True
+    )
+    for error in ended:
+        if error is not None:
+            raise error
 
 
 async def _ensure(
