@@ -40,6 +40,7 @@ check: $(READY) ## format, lint, types, layers, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m strandline.generated --check
+	@! grep -nE 'https?://|index-url' requirements.lock || (echo "requirements.lock names an address; run make lock" >&2; exit 1)
 
 docs: $(READY) ## write the generated documents anew
 	$(BIN)/python -m strandline.generated
