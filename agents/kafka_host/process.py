@@ -28,6 +28,7 @@ import structlog
 
 from agents.breaker import Breakers
 from agents.contract import AnyStage
+from agents.kafka_host import faust_internals
 from agents.kafka_host.app import KafkaHost
 from agents.kafka_host.epochs import RaiseEpochs
 from agents.kafka_host.health import health_page, what_is_missing
@@ -74,7 +75,11 @@ async def run_worker(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.begin, signal.Signals(number).name)
     quiet_aiokafka()
-    for name in ("faust", "mode"):
+    for name in (
+        "faust",
+        "mode",
+        faust_internals.__name__,
+    ):  # mode logs each service's steps, subclasses under their own module
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
         await _check_start(stages, log, options)
