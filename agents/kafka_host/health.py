@@ -20,14 +20,15 @@ from agents.metrics import Metrics
 @asynccontextmanager
 async def health_page(host: KafkaHost, metrics: Metrics) -> AsyncIterator[int]:
     """Serves while the block runs; gives the port."""
+
+    async def ready(request: web.Request) -> web.Response:
+        return _ready(host)
+
+    async def measured(request: web.Request) -> web.Response:
+        return _metrics(host, metrics)
+
     routes = web.Application()
-    routes.add_routes(
-        [
-            web.get("/live", _live),
-            web.get("/ready", lambda request: _ready(host)),
-            web.get("/metrics", lambda request: _metrics(host, metrics)),
-        ]
-    )
+    routes.add_routes([web.get("/live", _live), web.get("/ready", ready), web.get("/metrics", measured)])
     runner = web.AppRunner(routes, access_log=None)
     await runner.setup()
     try:
@@ -42,7 +43,7 @@ async def _live(request: web.Request) -> web.Response:
     return web.json_response({"live": True})
 
 
-async def _ready(host: KafkaHost) -> web.Response:
+def _ready(host: KafkaHost) -> web.Response:
     missing = what_is_missing(host)
     return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
 
@@ -54,7 +55,7 @@ def what_is_missing(host: KafkaHost) -> list[str]:
     return missing + list(host.breakers.away())
 
 
-async def _metrics(host: KafkaHost, metrics: Metrics) -> web.Response:
+def _metrics(host: KafkaHost, metrics: Metrics) -> web.Response:
     partitions = Counter(tp.topic for tp in host.assignment)
     for topic, stage_host in host.stages.items():
         name = stage_host.stage.name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 import unicodedata
 from collections.abc import Coroutine, Sequence
@@ -110,13 +111,23 @@ def set_debug(debug: bool) -> None:
 
 
 def run(work: Coroutine[Any, Any, T], *, logs: Settings | None = None) -> T:
-    """Runs a command's coroutine; Ctrl-C ends with 130, as shells expect. Logs go to standard error: as `logs` has it for a process that runs
-    on, else from warnings up, since the answer is what people read."""
+    """Runs a command's coroutine; Ctrl-C ends with 130, as shells expect.
+
+    `logs` is for a process that runs on: it logs as they have it. Other commands log nothing without --debug: their own words are the answer.
+    """
     from strandline.telemetry import configure_logging
 
-    level = logs.log_level if logs is not None else "warning"
-    configure_logging(logs.log_format if logs is not None else "auto", "debug" if _debug.get() else level)
+    quiet = logs is None and not _debug.get()
+    if _debug.get():
+        configure_logging("auto", "debug")
+    elif logs is not None:
+        configure_logging(logs.log_format, logs.log_level)
+    else:
+        configure_logging()
+    logging.disable(logging.CRITICAL if quiet else logging.NOTSET)
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    finally:
+        logging.disable(logging.NOTSET)

@@ -109,7 +109,7 @@ def _supervise(workers: int) -> None:
         used = settings()
         output.show(f"Strandline is up at {system.url}")
         output.show(
-            f"  documents {system.url}/docs   Kafka {used.kafka.bootstrap}   Neo4j {used.neo4j.uri}   Weaviate {used.weaviate.http_url}"
+            f"  API {system.url}/docs   Kafka {used.kafka.bootstrap}   Neo4j {used.neo4j.uri}   Weaviate {used.weaviate.http_url}"
         )
         output.next_step(
             'strandline remember "Ada moved to Berlin on 1 March 2026." --wait complete',
