@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from agents.contract import Delivery, Done, GaveUp, Result, RunNote
+from topics import ids
 from topics.envelope import Incoming, Outgoing, header
 from topics.errors import Permanent, Undecodable
 from topics.keys import DatasetKey, derived_id
-from topics.records import DeadLetter, Record, RunEvent, StageReport, StageState
+from topics.records import DeadLetter, Record, RunEvent, StageReport
 from topics.trace import child_of
 
 UNKNOWN = DatasetKey("unknown", "unknown")
@@ -45,11 +46,6 @@ class Work:
             return DatasetKey.decode(self.incoming.key)
         except Undecodable:
             return UNKNOWN
-
-
-def run_event_id(run_id: UUID, stage: str, state: StageState) -> UUID:
-    """The `ce_id` of the event that a stage of a run started, succeeded or failed."""
-    return derived_id("run-event", str(run_id), stage, state)
 
 
 class Publisher:
@@ -143,7 +139,7 @@ class Publisher:
         return Outgoing(
             topic="remember.runs",
             record=event,
-            id=run_event_id(note.run_id, self._stage, report.state),
+            id=ids.run_event_id(note.run_id, self._stage, report.state),
             sender=self._stage,
             time=now,
             subject=str(note.run_id),

@@ -20,7 +20,7 @@ from topics.envelope import Outgoing
 from topics.errors import Outage, Permanent, Retryable
 from topics.log import Log
 
-ANNOUNCE_AFTER_S = 1.0
+ANNOUNCE_AFTER_S = 5.0
 """A stage that takes longer says that it has started; for shorter ones that would double the run log."""
 ALARM_BACKOFF = Backoff(first=timedelta(seconds=1), cap=timedelta(seconds=10))
 """Between tries of what only a person can mend."""

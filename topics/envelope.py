@@ -20,6 +20,8 @@ Headers = tuple[tuple[str, bytes], ...]
 
 CONTENT_TYPE = "application/json"
 
+_CONSTANT: Headers = (("content-type", CONTENT_TYPE.encode()), ("ce_specversion", b"1.0"))
+
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
@@ -38,21 +40,21 @@ class Envelope:
     traceparent: str = ""
 
     def headers(self) -> Headers:
+        time = self.time if self.time.tzinfo is UTC else self.time.astimezone(UTC)
         pairs = [
-            ("content-type", CONTENT_TYPE),
-            ("ce_specversion", "1.0"),
-            ("ce_id", str(self.id)),
-            ("ce_type", self.type),
-            ("ce_source", self.source),
-            ("ce_time", self.time.astimezone(UTC).isoformat().replace("+00:00", "Z")),
+            *_CONSTANT,
+            ("ce_id", str(self.id).encode()),
+            ("ce_type", self.type.encode()),
+            ("ce_source", self.source.encode()),
+            ("ce_time", (time.isoformat()[:-6] + "Z").encode()),
         ]
         if self.subject:
-            pairs.append(("ce_subject", self.subject))
+            pairs.append(("ce_subject", self.subject.encode()))
         if self.sequence is not None:
-            pairs.append(("ce_sequence", str(self.sequence)))
+            pairs.append(("ce_sequence", str(self.sequence).encode()))
         if self.traceparent:
-            pairs.append(("traceparent", self.traceparent))
-        return tuple((name, value.encode()) for name, value in pairs)
+            pairs.append(("traceparent", self.traceparent.encode()))
+        return tuple(pairs)
 
     @staticmethod
     def read(headers: Iterable[tuple[str, bytes]]) -> Envelope:

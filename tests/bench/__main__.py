@@ -85,13 +85,15 @@ def page(rows: list[Figure]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the length; printed only")
+    parser.add_argument("--scale", type=float, default=1.0, help="length of the runs; printed only if not 1")
     parser.add_argument("--only", default="", help="comma-separated names")
     options = parser.parse_args()
     names = [name for name in options.only.split(",") if name]
-    rows = asyncio.run(run(names, 0.1 if options.quick else 1.0))
+    scale = 0.1 if options.quick else options.scale
+    rows = asyncio.run(run(names, scale))
     table = page(rows)
     print(table)
-    if not options.quick and not names:
+    if scale == 1.0 and not names:
         text = PAGE.read_text()
         head, rest = text.split(BEGIN)
         PAGE.write_text(head + table + rest.split(END)[1])

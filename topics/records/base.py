@@ -11,7 +11,7 @@ from topics.keys import DatasetKey
 
 
 def _utc(value: AwareDatetime) -> AwareDatetime:
-    return value.astimezone(UTC)
+    return value.astimezone(UTC) if value.utcoffset() else value
 
 
 Instant = Annotated[AwareDatetime, AfterValidator(_utc)]

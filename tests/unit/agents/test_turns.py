@@ -14,7 +14,6 @@ from agents.breaker import Breakers
 from agents.contract import Done, Fenced, GaveUp, Hole, Result, RetryPolicy, RunNote, Stage, Turn
 from agents.lanes import Abandoned
 from agents.metrics import Metrics, StageMetrics
-from agents.publication import run_event_id
 from agents.turns import Holes, TurnRunner
 from graph.model import Fence
 from tests.simulators.memory_log import MemoryLog
@@ -22,6 +21,7 @@ from tests.simulators.virtual_time import run
 from topics.clock import SettableClock
 from topics.envelope import Incoming, Outgoing
 from topics.errors import Outage, Permanent, Refused, Retryable
+from topics.ids import run_event_id
 from topics.keys import DatasetKey, derived_id
 from topics.records import DeadLetter, RememberRequest, RememberText, RunEvent
 from topics.trace import trace_id
