@@ -65,6 +65,11 @@ def own_place(addresses: Addresses, folder: Path) -> Place:
     return Place(folder, environment, f"http://127.0.0.1:{port}")
 
 
+def interruptible() -> None:
+    """A shell that runs the tests in the background has them, and all they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Process:
     """A command that runs on until it is told to stop; its output is read all the time."""
 
@@ -77,6 +82,7 @@ class Process:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=interruptible,
         )
         self.lines: deque[str] = deque(maxlen=2000)
         self._said = threading.Condition()

@@ -61,6 +61,16 @@ def test_a_process_starts_as_its_example_says_and_ends_when_it_is_told(name: str
         assert process.stop(signal.SIGTERM) == 0, list(process.lines)[-20:]
 
 
+def test_importing_again_from_the_start_adds_nothing(place: Place) -> None:
+    place.run("strandline import mail.mbox --wait")
+    before = json.loads(place.run("strandline runs --limit 100 --json").stdout)["runs"]
+    again = json.loads(place.run("strandline import mail.mbox --again --wait --json").stdout)
+    after = json.loads(place.run("strandline runs --limit 100 --json").stdout)["runs"]
+    assert (again["sent"], again["complete"], again["failed"], again["awaited"]) == (12, 12, 0, 0)
+    assert {run["run_id"] for run in after} == {run["run_id"] for run in before}
+    assert {run["artifact_id"] for run in after} == {run["artifact_id"] for run in before}
+
+
 def test_tail_shows_runs_as_they_happen(place: Place) -> None:
     with running(EXAMPLES["tail"], place) as tail:
         # It starts now, whenever that is: texts until one comes after.

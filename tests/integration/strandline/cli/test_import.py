@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from strandline.stack import Addresses
+from tests.e2e.system import interruptible
 from tests.kafka_topics import own_topics
 from topics.codec import decode
 from topics.kafka.log import KafkaLog
@@ -61,6 +62,7 @@ class Imports:
             env=self.environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            preexec_fn=interruptible,
         )
 
     async def run(self, *arguments: str) -> tuple[int | None, str, str]:
