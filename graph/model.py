@@ -284,6 +284,7 @@ class TextView:
     title: str
     author: str
     source_type: str
+    """The connector it came by, else api or cli."""
     url: str
     valid_at: datetime
     created_at: datetime

@@ -18,7 +18,7 @@ from typing import IO
 
 from connectors.base import ReadOptions
 from connectors.registry import source_named
-from strandline import stack, wiring
+from strandline import stack
 from strandline.api.models import FoundFact, SearchPage
 from strandline.cli import output
 from strandline.cli.answers import answer_lines
@@ -26,6 +26,7 @@ from strandline.cli.imports import progress
 from strandline.cli.stack import shown_progress
 from strandline.client import Client
 from strandline.importing import Import, run_import
+from strandline.log_wiring import open_log
 from strandline.requests import SearchBody
 from strandline.settings import Settings, with_changes
 from strandline.stack import default_folder, ports
@@ -133,7 +134,7 @@ async def _show(folder: Path, environment: Mapping[str, str], log: IO[str], keep
 
 async def _import(name: str, path: Path, folder: Path, settings: Settings) -> None:
     job = Import(path, source_named(name), ReadOptions(USER, settings.dataset), folder / "imports")
-    async with wiring.open_log(settings) as log:
+    async with open_log(settings) as log:
         await log.start()
         with progress() as observer:
             tally = await run_import(job, log, observer)

@@ -1,4 +1,4 @@
-"""The only place that builds clients. Each function opens what a process needs by the settings and closes it with the block."""
+"""Builds all clients but the log's (log_wiring.py). Each function opens what a process needs by the settings and closes it with the block."""
 
 from __future__ import annotations
 
@@ -23,23 +23,14 @@ from graph.weaviate.canary import KeywordSearchBroken
 from graph.weaviate.connection import Server
 from graph.weaviate.index import WeaviateIndex
 from strandline.health import HealthCheck
+from strandline.log_wiring import open_log
 from strandline.memory import Edge, Memory, searching_in
 from strandline.run_feed import RunFeed
 from strandline.settings import Settings
 from topics.clock import SystemClock
 from topics.kafka.log import KafkaLog
-from topics.kafka.quiet import quiet_aiokafka
 
 logger = structlog.get_logger(__name__)
-
-
-@asynccontextmanager
-async def open_log(settings: Settings) -> AsyncIterator[KafkaLog]:
-    """Connects at its first use: a process starts also while the broker is away."""
-    kafka = settings.kafka
-    quiet_aiokafka()
-    async with KafkaLog(kafka.bootstrap, prefix=kafka.prefix, log_id=kafka.log_id, deadline=kafka.send_deadline) as log:
-        yield log
 
 
 @asynccontextmanager

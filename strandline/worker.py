@@ -17,6 +17,7 @@ from agents.kafka_host.process import run_worker
 from agents.metrics import Metrics
 from agents.pipeline import STAGES
 from strandline import wiring
+from strandline.log_wiring import open_log
 from strandline.settings import Settings
 from topics.clock import SystemClock
 from topics.errors import Outage
@@ -33,7 +34,7 @@ async def work(settings: Settings) -> int:
     Waits for services that are away when it starts, without limit: whoever starts everything at once need not know an order.
     """
     metrics, breakers = Metrics(), Breakers()
-    async with wiring.open_log(settings) as log, _patient_deps(settings, log, metrics, breakers) as deps:
+    async with open_log(settings) as log, _patient_deps(settings, log, metrics, breakers) as deps:
         return await run_worker(
             STAGES,
             deps,

@@ -125,7 +125,7 @@ def _text_view(row: Row) -> TextView:
         text=text["text"],
         title=text["title"],
         author=text["author"],
-        source_type=text["source_type"],
+        source_type=text["connector"] or text["source_type"],
         url=text["url"],
         valid_at=instant(text["valid_at"]),
         created_at=instant(text["created_at"]),

@@ -88,8 +88,8 @@ def import_(
 
 
 def _import(job: Import, observer: Observer) -> Tally:
-    from strandline import wiring
     from strandline.importing import run_import
+    from strandline.log_wiring import open_log
 
     last: list[Tally] = []
 
@@ -98,7 +98,7 @@ def _import(job: Import, observer: Observer) -> Tally:
         observer(tally)
 
     async def run() -> Tally:
-        async with wiring.open_log(settings()) as log:
+        async with open_log(settings()) as log:
             await log.start()
             return await run_import(job, log, observe)
 

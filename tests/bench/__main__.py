@@ -25,6 +25,9 @@ from tests.services import native_stack
 PAGE = Path(__file__).parents[2] / "docs" / "measurements.md"
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
+WORKERS = int(os.environ.get("STRANDLINE_BENCH_WORKERS", "2"))
+"""As many as cores of the machine that the figures are for."""
+
 Measure = Callable[[NativeStack], Awaitable[list[Figure]]]
 
 
@@ -36,10 +39,10 @@ def measures(scale: float) -> dict[str, Measure]:
 
     return {
         "latency": figures.latencies,
-        "steady": lambda s: figures.steady(s, datasets=64, count=count(12000), offered=300, workers=1),
-        "steady1": lambda s: figures.steady(s, datasets=1, count=count(6000), offered=250, workers=1),
-        "backlog": lambda s: figures.backlog(s, datasets=64, count=count(10000), workers=1),
-        "backlog1": lambda s: figures.backlog(s, datasets=1, count=count(5000), workers=1),
+        "steady": lambda s: figures.steady(s, datasets=64, count=count(12000), offered=300, workers=WORKERS),
+        "steady1": lambda s: figures.steady(s, datasets=1, count=count(6000), offered=250, workers=WORKERS),
+        "backlog": lambda s: figures.backlog(s, datasets=64, count=count(10000), workers=WORKERS),
+        "backlog1": lambda s: figures.backlog(s, datasets=1, count=count(5000), workers=WORKERS),
         "slow1": lambda s: figures.slow_model(s, datasets=1, count=count(1500), target="≥ 25"),
         "slow": lambda s: figures.slow_model(
             s, datasets=64, count=count(3000), target="≥ 95 % of 160 (32 calls at once)"

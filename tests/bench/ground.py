@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -73,6 +74,23 @@ class Ground:
         used["bench"] = _cpu(psutil.Process().pid)
         return used
 
+    async def metrics(self) -> dict[str, float]:
+        """The samples of all workers' /metrics, added up, by name and labels as they are printed."""
+        found: dict[str, float] = {}
+        async with aiohttp.ClientSession() as session:
+            for worker in self.workers:
+                async with session.get(f"http://127.0.0.1:{_health_port(worker)}/metrics") as answer:
+                    for line in (await answer.text()).splitlines():
+                        if line and not line.startswith("#"):
+                            name, _, value = line.rpartition(" ")
+                            found[name] = found.get(name, 0.0) + float(value)
+        return found
+
+
+def _health_port(worker: Worker) -> int:
+    lines = [json.loads(line) for line in worker.log.read_text().splitlines() if '"worker.ready"' in line]
+    return int(lines[-1]["port"])
+
 
 def _cpu(pid: int) -> float:
     times = psutil.Process(pid).cpu_times()
@@ -95,9 +113,7 @@ async def ground(stack: NativeStack, *, workers: int, name: str, **settings: str
     """Fresh topics under a prefix of their own, on a stack that runs; workers have their partitions when it yields."""
     addresses = stack.addresses
     prefix = f"{name}."
-    environment = worker_environment(
-        addresses, STRANDLINE_KAFKA__PREFIX=prefix, STRANDLINE_LOG_LEVEL="warning", **settings
-    )
+    environment = worker_environment(addresses, STRANDLINE_KAFKA__PREFIX=prefix, **settings)
     await ensure_topics(addresses.kafka_bootstrap, TOPICS, replication=1, prefix=prefix)
     async with AsyncExitStack() as open_things:
         log = await open_things.enter_async_context(KafkaLog(addresses.kafka_bootstrap, prefix=prefix))

@@ -99,5 +99,5 @@ CALL (artifact) {
   MATCH (artifact)-[:STATES]->(fact:Fact)
   RETURN collect(fact.id) AS fact_ids
 }
-RETURN collect({fact_ids: fact_ids, text: artifact {.id, .run_id, .seq, .text, .title, .author, .source_type, .url,
+RETURN collect({fact_ids: fact_ids, text: artifact {.id, .run_id, .seq, .text, .title, .author, .source_type, .connector, .url,
   valid_at: toString(artifact.valid_at), created_at: toString(artifact.created_at)}}) AS rows;
