@@ -17,9 +17,9 @@ from strandline.stack import Addresses, NativeStack
 from strandline.stack.services import SERVICES
 from tests.bench.watch import RunWatch, watching
 from tests.chaos.fleet import Worker, fleet, worker_environment
+from tests.chaos.flow import outgoing_request
 from topics import ids
 from topics.clock import SystemClock
-from topics.envelope import Outgoing
 from topics.kafka.admin import ensure_topics
 from topics.kafka.log import KafkaLog
 from topics.keys import DatasetKey
@@ -55,7 +55,7 @@ class Ground:
 
     async def send(self, requests: list[RememberRequest]) -> list[str]:
         """Durable when it returns; run ids in order."""
-        await self.log.append([_outgoing(request) for request in requests])
+        await self.log.append([outgoing_request(request) for request in requests])
         now = asyncio.get_running_loop().time()
         runs = [str(request.run_id) for request in requests]
         self.sent_at.update(dict.fromkeys(runs, now))
@@ -95,17 +95,6 @@ def _health_port(worker: Worker) -> int:
 def _cpu(pid: int) -> float:
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
-
-
-def _outgoing(request: RememberRequest) -> Outgoing:
-    return Outgoing(
-        "remember.requests",
-        request,
-        id=ids.sent_id("remember.requests", request.run_id),
-        sender="api",
-        time=request.accepted_at,
-        subject=str(request.run_id),
-    )
 
 
 @asynccontextmanager

@@ -46,7 +46,7 @@ class Flow:
             request = _request(key, number // self.datasets)
             while True:
                 try:
-                    await log.append([_outgoing(request)])
+                    await log.append([outgoing_request(request)])
                     break
                 except Outage:
                     self.repeats += 1
@@ -60,7 +60,7 @@ class Flow:
 
     async def _again(self, log: Log, request: RememberRequest) -> None:
         try:
-            await log.append([_outgoing(request)])
+            await log.append([outgoing_request(request)])
         except Outage:
             return
 
@@ -81,7 +81,8 @@ def _request(key: DatasetKey, version: int) -> RememberRequest:
     )
 
 
-def _outgoing(request: RememberRequest) -> Outgoing:
+def outgoing_request(request: RememberRequest) -> Outgoing:
+    """A request as the API would put it onto the log."""
     return Outgoing(
         "remember.requests",
         request,

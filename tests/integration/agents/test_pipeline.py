@@ -16,9 +16,9 @@ from neo4j import AsyncDriver
 
 from strandline.stack import Addresses
 from tests.chaos.fleet import fleet, worker_environment
+from tests.chaos.flow import outgoing_request
 from tests.chaos.verifier import driver_of
 from topics import ids
-from topics.envelope import Outgoing
 from topics.kafka.admin import ensure_topics
 from topics.kafka.log import KafkaLog
 from topics.keys import DatasetKey
@@ -50,10 +50,7 @@ class Pipeline:
             reference_time=now,
             accepted_at=now,
         )
-        sent = Outgoing(
-            "remember.requests", request, ids.sent_id("remember.requests", request.run_id), "api", request.accepted_at
-        )
-        await self.log.append([sent])
+        await self.log.append([outgoing_request(request)])
         return str(request.run_id)
 
     async def produce(self, topic: str, value: bytes, key: bytes) -> None:
