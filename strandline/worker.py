@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 import structlog
 
 from agents.breaker import Breakers
+from agents.contract import AnyStage
 from agents.deps import Deps
 from agents.group_commit import Backoff
 from agents.kafka_host.options import WorkerOptions
@@ -28,7 +29,7 @@ logger = structlog.get_logger(__name__)
 START_BACKOFF = Backoff(first=timedelta(milliseconds=500), cap=timedelta(seconds=5))
 
 
-async def work(settings: Settings) -> int:
+async def work(settings: Settings, stages: Sequence[AnyStage] = STAGES) -> int:
     """Works until it is told to end, or until only a fresh process can help; the exit code.
 
     Waits for services that are away when it starts, without limit: whoever starts everything at once need not know an order.
@@ -36,7 +37,7 @@ async def work(settings: Settings) -> int:
     metrics, breakers = Metrics(), Breakers()
     async with open_log(settings) as log, _patient_deps(settings, log, metrics, breakers) as deps:
         return await run_worker(
-            STAGES,
+            stages,
             deps,
             log=log,
             clock=SystemClock(),

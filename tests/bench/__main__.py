@@ -43,6 +43,7 @@ def measures(scale: float) -> dict[str, Measure]:
         "steady1": lambda s: figures.steady(s, datasets=1, count=count(6000), offered=250, workers=WORKERS),
         "backlog": lambda s: figures.backlog(s, datasets=64, count=count(10000), workers=WORKERS),
         "backlog1": lambda s: figures.backlog(s, datasets=1, count=count(5000), workers=WORKERS),
+        "hop": lambda s: figures.hop(s, count=count(5000), workers=WORKERS),
         "slow1": lambda s: figures.slow_model(s, datasets=1, count=count(1500), target="≥ 25"),
         "slow": lambda s: figures.slow_model(
             s, datasets=64, count=count(3000), target="≥ 95 % of 160 (32 calls at once)"

@@ -52,7 +52,7 @@ async def steady(stack: NativeStack, *, datasets: int, count: int, offered: floa
     async with ground(stack, workers=workers, name=f"steady{datasets}") as here:
         before, begun = here.cpu(), asyncio.get_running_loop().time()
         counted = await here.metrics()
-        runs = await _feed(here, datasets, count, offered)
+        runs = await _feed(here, f"steady{datasets}", datasets, count, offered)
         await here.watch.until(runs, "complete")
         used, seconds = here.cpu(), asyncio.get_running_loop().time() - begun
         rate = _rate(here.watch.reached(runs, "complete"))
@@ -87,13 +87,14 @@ def _groups(before: dict[str, float], after: dict[str, float], texts: int) -> st
     return ", ".join(told)
 
 
-async def _feed(here: Ground, datasets: int, count: int, offered: float) -> list[str]:
+async def _feed(here: Ground, user: str, datasets: int, count: int, offered: float) -> list[str]:
+    """A user of its own for each figure: a text that was remembered before would cost nothing."""
     loop = asyncio.get_running_loop()
     begun, runs, number = loop.time(), [], 0
     while number < count:
         due = min(count, int((loop.time() - begun) * offered) + 1)
         if due > number:
-            batch = [here.request(DatasetKey("bench", f"set-{n % datasets}"), n, _text(n)) for n in range(number, due)]
+            batch = [here.request(DatasetKey(user, f"set-{n % datasets}"), n, _text(n)) for n in range(number, due)]
             runs += await here.send(batch)
             number = due
         await asyncio.sleep(0.005)
@@ -102,10 +103,18 @@ async def _feed(here: Ground, datasets: int, count: int, offered: float) -> list
 
 async def backlog(stack: NativeStack, *, datasets: int, count: int, workers: int) -> list[Figure]:
     """All accepted before the first worker starts."""
-    async with ground(stack, workers=workers, name=f"backlog{datasets}") as here:
+    rate = await _work_off(stack, f"backlog{datasets}", "strandline", datasets=datasets, count=count, workers=workers)
+    label = f"{datasets} datasets" if datasets > 1 else "one dataset"
+    target = "≥ 350" if datasets > 1 else "≥ 250"
+    return [Figure(f"episodes per second, {label}, from a backlog of {count}", target, f"{rate:.0f}")]
+
+
+async def _work_off(stack: NativeStack, name: str, module: str, *, datasets: int, count: int, workers: int) -> float:
+    """Texts per second from the first complete one to the last."""
+    async with ground(stack, workers=workers, name=name, module=module) as here:
         for worker in here.workers:
             await worker.stop()
-        requests = [here.request(DatasetKey("bench", f"set-{n % datasets}"), n, _text(n)) for n in range(count)]
+        requests = [here.request(DatasetKey(name, f"set-{n % datasets}"), n, _text(n)) for n in range(count)]
         runs = []
         for start in range(0, count, 500):
             runs += await here.send(requests[start : start + 500])
@@ -113,16 +122,27 @@ async def backlog(stack: NativeStack, *, datasets: int, count: int, workers: int
             await worker.start()
         await here.watch.until(runs, "complete")
         done = here.watch.reached(runs, "complete")
-        rate = count / (done[-1] - done[0])
-    label = f"{datasets} datasets" if datasets > 1 else "one dataset"
-    target = "≥ 350" if datasets > 1 else "≥ 250"
-    return [Figure(f"episodes per second, {label}, from a backlog of {count}", target, f"{rate:.0f}")]
+    return count / (done[-1] - done[0])
+
+
+async def hop(stack: NativeStack, *, count: int, workers: int) -> list[Figure]:
+    """What the topic between extract and writer costs: the same backlog with both in one stage."""
+    rates = []
+    for name, module in (("hop", "strandline"), ("fused", "tests.bench.fused_worker")):
+        rates.append(await _work_off(stack, name, module, datasets=64, count=count, workers=workers))
+    return [
+        Figure(
+            "backlog of 64 datasets with extract in the writer's turn, against the hop",
+            "–",
+            f"{rates[1] / rates[0]:.2f} times ({rates[1]:.0f} against {rates[0]:.0f} a second)",
+        )
+    ]
 
 
 async def slow_model(stack: NativeStack, *, datasets: int, count: int, target: str) -> list[Figure]:
     """A model that takes 200 ms a text."""
     async with ground(stack, workers=1, name=f"slow{datasets}", STRANDLINE_MODEL__LATENCY="PT0.2S") as here:
-        runs = await _feed(here, datasets, count, 1000.0)
+        runs = await _feed(here, f"slow{datasets}", datasets, count, 1000.0)
         await here.watch.until(runs, "complete")
         rate = _rate(here.watch.reached(runs, "complete"))
     label = f"{datasets} datasets" if datasets > 1 else "one dataset"

@@ -98,7 +98,9 @@ def _cpu(pid: int) -> float:
 
 
 @asynccontextmanager
-async def ground(stack: NativeStack, *, workers: int, name: str, **settings: str) -> AsyncIterator[Ground]:
+async def ground(
+    stack: NativeStack, *, workers: int, name: str, module: str = "strandline", **settings: str
+) -> AsyncIterator[Ground]:
     """Fresh topics under a prefix of their own, on a stack that runs; workers have their partitions when it yields."""
     addresses = stack.addresses
     prefix = f"{name}."
@@ -107,7 +109,7 @@ async def ground(stack: NativeStack, *, workers: int, name: str, **settings: str
     async with AsyncExitStack() as open_things:
         log = await open_things.enter_async_context(KafkaLog(addresses.kafka_bootstrap, prefix=prefix))
         watch = await open_things.enter_async_context(watching(log))
-        crew = await open_things.enter_async_context(fleet(environment, workers))
+        crew = await open_things.enter_async_context(fleet(environment, workers, module=module))
         made = Ground(addresses, log, watch, crew, stack, environment)
         await _warm_up(made)
         yield made

@@ -40,6 +40,7 @@ class Worker:
     name: str
     environment: Mapping[str, str]
     log: Path
+    module: str = "strandline"
     generation: int = 0
     process: asyncio.subprocess.Process | None = None
     killed: bool = False
@@ -51,7 +52,7 @@ class Worker:
         self.killed = False
         with self.log.open("ab") as out:
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "strandline", "worker", env=self.environment, stdout=out, stderr=out
+                sys.executable, "-m", self.module, "worker", env=self.environment, stdout=out, stderr=out
             )
 
     def check(self) -> None:
@@ -90,10 +91,12 @@ class Worker:
 
 
 @asynccontextmanager
-async def fleet(environment: Mapping[str, str], count: int) -> AsyncIterator[list[Worker]]:
+async def fleet(
+    environment: Mapping[str, str], count: int, *, module: str = "strandline"
+) -> AsyncIterator[list[Worker]]:
     """`count` running workers, ended with the block; their logs are printed from the end where one died."""
     folder = Path(tempfile.mkdtemp(prefix="strandline-fleet-"))
-    workers = [Worker(f"worker{n}", environment, folder / f"worker{n}.log") for n in range(count)]
+    workers = [Worker(f"worker{n}", environment, folder / f"worker{n}.log", module) for n in range(count)]
     try:
         for worker in workers:
             await worker.start()
