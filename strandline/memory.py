@@ -22,7 +22,7 @@ from graph.read.search import Search
 from strandline.health import HealthCheck, PartState
 from strandline.receipts import Receipt, Run, RunPage, receipt_of, run_of
 from strandline.requests import RememberBody, SearchBody, to_request
-from strandline.run_feed import RunFeed, Until, Watch
+from strandline.run_feed import RunFeed, Until, Watch, reached
 from strandline.run_streams import Message
 from topics import ids
 from topics.clock import Clock, SystemClock
@@ -133,8 +133,20 @@ class Memory:
             # The run may have ended long ago: its events are then behind the feed, its row is in the store.
             stored = await self._stored(view.user_id, view.run_id, patience)
             view = view if stored is None else self.feed.absorb(stored)
-        spent = timedelta(seconds=asyncio.get_running_loop().time() - started)
-        return await watch.until(wait, max(patience - spent, timedelta(0))) or view
+
+        def left() -> timedelta:
+            spent = timedelta(seconds=asyncio.get_running_loop().time() - started)
+            return max(patience - spent, timedelta(0))
+
+        last_look = min(_STORE_PATIENCE, patience / 4)
+        view = await watch.until(wait, max(left() - last_look, timedelta(0))) or view
+        if reached(view.state, wait) or self.feed.closed:
+            return view
+        # A feed that is behind, or blind, must not make a run look unfinished that has long ended.
+        stored = await self._stored(view.user_id, view.run_id, left())
+        if stored is not None:
+            self.feed.absorb(stored)
+        return await watch.until(wait, left()) or view
 
     async def _stored(self, user_id: str, run_id: str, patience: timedelta) -> RunView | None:
         """The run's row; None also when the store does not answer soon: the feed knows the run, that must do."""

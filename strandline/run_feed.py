@@ -41,8 +41,11 @@ RUNS_KEPT: Final = 20_000
 EVENTS_KEPT: Final = 10_000
 """About a minute at 150 texts a second: long enough for a browser to reconnect."""
 
-OWN_FOLLOWERS: Final = 16
-"""Streams at once that come from further back: each is a connection to the log."""
+OWN_FOLLOWERS: Final = 3
+"""Streams at once that come from further back: each reads the log in the loop that answers requests, so few may."""
+
+_TURN_RECORDS: Final = 50
+"""Read in one go by such a stream before everything else has its turn: a few milliseconds at most."""
 
 MAX_STREAMS: Final = 200
 """Open at once in one process."""
@@ -219,7 +222,7 @@ class RunFeed:
             raise Retryable(f"{MAX_STREAMS} streams are open, no more are taken", retry_after=timedelta(seconds=10))
         await self.started(timedelta(seconds=2))
         log_id = self._log.log_id
-        vector = tuple(self._positions) if after is None else decode_token(after, log_id)
+        vector = tuple(self._positions) if after is None else await self._place_of(after, log_id)
         subscription = Subscription(user_id, dataset, vector, 2 * self._events_kept)
         helper = self._attach(subscription)
         try:
@@ -235,6 +238,17 @@ class RunFeed:
             if helper is not None:
                 helper.cancel()
                 await asyncio.wait({helper})
+
+    async def _place_of(self, token: str, log_id: str) -> Vector:
+        """A token beyond the ends was not made on this topic, but on an older one of its name: then all of this one is new to its owner."""
+        vector = decode_token(token, log_id)
+        if any(at > position for at, position in zip(vector, self._positions, strict=True)):
+            # Another process may be ahead of this one: only the log itself knows.
+            ends = await self._log.ends(TOPIC)
+            if any(at > ends.get(partition, 0) for partition, at in enumerate(vector)):
+                log.warning("events.token_beyond_the_ends")
+                return (0,) * PARTITIONS
+        return vector
 
     def _attach(self, subscription: Subscription) -> asyncio.Task[None] | None:
         """Serves the subscription from memory if what it lacks is there, else starts a follower for it and gives that."""
@@ -259,14 +273,18 @@ class RunFeed:
         return True
 
     async def _catch_up(self, subscription: Subscription) -> None:
+        turn = 0
         try:
             async with aclosing(self._records(subscription.vector)) as records:
                 async for incoming in records:
-                    vector = _moved_to(subscription.vector, incoming)
-                    update = _update_of(incoming)
-                    if update is not None:
-                        subscription.offer(Seen(incoming.partition, incoming.offset, update, vector))
-                    subscription.vector = vector
+                    turn += 1
+                    if turn % _TURN_RECORDS == 0:
+                        await asyncio.sleep(0)
+                    if incoming.offset < subscription.vector[incoming.partition]:
+                        # The topic was made anew: whoever resumes is given the new one from its beginning.
+                        subscription.end()
+                        return
+                    _hand_over(incoming, subscription)
                     await subscription.until_read()
                     if self._join(subscription):
                         return
@@ -284,6 +302,9 @@ class RunFeed:
                 async with aclosing(self._records(self._positions)) as records:
                     async for incoming in records:
                         pause = _PAUSE
+                        if incoming.offset < self._positions[incoming.partition]:
+                            self._begin_anew(incoming)
+                            break
                         await self._take(incoming)
             except Retryable as error:
                 log.warning("run_feed.waits", error=str(error), pause_s=pause.total_seconds())
@@ -305,9 +326,22 @@ class RunFeed:
         self._kept_from = list(self._positions)
         self._begun.set()
 
+    def _begin_anew(self, incoming: Incoming) -> None:
+        """A log gives none twice, so an offset that was passed belongs to a topic that was deleted and made again: all of it is new."""
+        log.error(
+            "run_feed.topic_made_anew",
+            topic=TOPIC,
+            partition=incoming.partition,
+            offset=incoming.offset,
+            position=self._positions[incoming.partition],
+        )
+        self._positions = [0] * PARTITIONS
+        self._kept_from = [0] * PARTITIONS
+        self._events.clear()
+        for subscription in tuple(self._subscriptions):
+            subscription.end()
+
     async def _take(self, incoming: Incoming) -> None:
-        if incoming.offset < self._positions[incoming.partition]:
-            return
         self._positions[incoming.partition] = incoming.offset + 1
         update = _update_of(incoming)
         if update is not None:
@@ -323,6 +357,15 @@ class RunFeed:
             self._kept_from[dropped.partition] = dropped.offset + 1
         for subscription in tuple(self._subscriptions):
             subscription.offer(seen)
+
+
+def _hand_over(incoming: Incoming, subscription: Subscription) -> None:
+    """Others' records are told by their key: to decode them all would cost the most by far."""
+    vector = _moved_to(subscription.vector, incoming)
+    update = _update_of(incoming) if subscription.concerns(incoming.key) else None
+    if update is not None:
+        subscription.offer(Seen(incoming.partition, incoming.offset, update, vector))
+    subscription.vector = vector
 
 
 def _update_of(incoming: Incoming) -> RunUpdate | None:

@@ -11,6 +11,7 @@ import structlog
 
 from strandline.receipts import RunUpdate
 from strandline.run_tokens import Vector
+from topics.keys import DatasetKey
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +40,7 @@ class Subscription:
     def __init__(self, user_id: str, dataset: str | None, vector: Vector, room: int) -> None:
         self._user_id = user_id
         self._dataset = dataset
+        self._keys = user_keys(user_id) if dataset is None else DatasetKey(user_id, dataset).encode()
         self._room = room
         self._waiting: deque[Seen] = deque()
         self._moved = asyncio.Event()
@@ -46,6 +48,10 @@ class Subscription:
         self.vector = vector
         """Where the reader is once it has taken all that waits."""
         self.ended = False
+
+    def concerns(self, key: bytes | None) -> bool:
+        """Whether a record with that key can be for this stream."""
+        return key is not None and (key == self._keys if self._dataset is not None else key.startswith(self._keys))
 
     def offer(self, seen: Seen) -> None:
         """Takes an event behind the reader's place; ends the stream when the reader is too slow for it."""
@@ -87,6 +93,11 @@ class Subscription:
                 return None
         self._read.set()
         return self._waiting.popleft() if self._waiting and not self.ended else None
+
+
+def user_keys(user_id: str) -> bytes:
+    """What the keys of all the user's datasets begin with, and no other user's."""
+    return DatasetKey(user_id, "").encode().removesuffix(b'""]')
 
 
 def _later(one: Vector, other: Vector) -> Vector:

@@ -53,6 +53,8 @@ class MemoryLog:
             while True:
                 grew = self._grew
                 for number in places:
+                    if places[number] > len(self._kept(topic, number)):
+                        places[number] = 0  # beyond the end: the earliest kept, as everywhere
                     while not self.away and places[number] < len(self._kept(topic, number)):
                         places[number] += 1
                         yield self._kept(topic, number)[places[number] - 1]
@@ -62,6 +64,11 @@ class MemoryLog:
 
     async def close(self) -> None:
         return
+
+    def make_anew(self, topic: str) -> None:
+        """Deletes the topic and makes it again; followers notice as those of a real log do, by their places."""
+        self._partitions.pop(topic, None)
+        self.wake()
 
     def wake(self) -> None:
         """Lets followers look again."""

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.run_feed import RunFeed
-from strandline.run_streams import Message
+from strandline import run_feed
+from strandline.run_feed import OWN_FOLLOWERS, RunFeed
+from strandline.run_streams import Message, user_keys
 from strandline.run_tokens import PARTITIONS, decode_token, encode_token
 from tests.doubles.memory_log import MemoryLog
 from tests.doubles.server import eventually
-from topics.envelope import Outgoing
+from topics.codec import decode
+from topics.envelope import Incoming, Outgoing
 from topics.errors import Outage, Refused, Retryable
-from topics.keys import derived_id
-from topics.records import RunEvent, RunState, StageReport
+from topics.keys import DatasetKey, derived_id
+from topics.records import Record, RunEvent, RunState, StageReport
 
 AT = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 SOON = timedelta(seconds=5)
@@ -36,7 +38,7 @@ def event(number: int, state: RunState = "accepted", *, user: str = "ada", stage
         state=state,
         at=at,
         accepted_at=AT,
-        seq=None if state == "accepted" else number,
+        seq=None if state == "accepted" else max(1, number),
         stage=StageReport(stage=stage, state="succeeded", started_at=at, finished_at=at) if stage else None,
     )
 
@@ -171,7 +173,7 @@ async def test_a_reader_from_further_back_gets_a_follower_until_it_has_caught_up
             assert runs(await take(stream, 1)) == [live.run_id]
             await eventually(lambda: log.followers == 1)
     assert sorted(runs(found)) == sorted(one.run_id for one in sent)
-    assert feed._own_followers_left == 16
+    assert feed._own_followers_left == OWN_FOLLOWERS
 
 
 async def test_too_many_readers_from_further_back_are_told_to_come_again() -> None:
@@ -213,6 +215,90 @@ async def test_a_token_of_another_log_begins_at_what_this_one_keeps() -> None:
         token = encode_token("first", (10**9,) * PARTITIONS)
         async with aclosing(feed.stream("ada", after=token)) as stream:
             assert runs(await take(stream, 1)) == [event(1).run_id]
+
+
+async def test_a_token_beyond_the_ends_begins_at_what_the_topic_keeps() -> None:
+    log = MemoryLog()
+    await send(log, event(1))
+    async with RunFeed(log) as feed:
+        token = encode_token(log.log_id, (2**62,) * PARTITIONS)
+        async with aclosing(feed.stream("ada", after=token)) as stream:
+            assert runs(await take(stream, 1)) == [event(1).run_id]
+
+
+async def test_a_token_of_a_process_that_is_ahead_is_taken_as_it_is() -> None:
+    log = MemoryLog()
+    async with RunFeed(log) as feed:
+        await feed.started(SOON)
+        await send(log, event(1))
+        found = await log.ends("remember.runs")
+        ends = tuple(found[partition] for partition in range(PARTITIONS))
+        feed._positions = [0] * PARTITIONS
+        assert await feed._place_of(encode_token(log.log_id, ends), log.log_id) == ends
+
+
+async def test_history_of_others_is_passed_over_without_being_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    await send(log, *(event(number, user=("bob", 'ada",x', "adam")[number % 3]) for number in range(60)), event(77))
+    async with RunFeed(log) as feed:
+        await feed.started(SOON)
+        decoded: list[Incoming] = []
+
+        def decode_and_note(incoming: Incoming) -> Record:
+            decoded.append(incoming)
+            return decode(incoming)
+
+        monkeypatch.setattr(run_feed, "decode", decode_and_note)
+        async with aclosing(feed.stream("ada", after=encode_token(log.log_id, (0,) * PARTITIONS))) as stream:
+            assert runs(await take(stream, 1)) == [event(77).run_id]
+            await eventually(lambda: log.followers == 1)
+    assert len(decoded) == 1
+
+
+@given(st.text(max_size=8), st.text(max_size=8), st.text(max_size=8))
+def test_the_beginning_of_a_users_keys_is_that_users_alone(user: str, other: str, dataset: str) -> None:
+    assert DatasetKey(other, dataset).encode().startswith(user_keys(user)) is (user == other)
+
+
+async def test_one_who_reads_history_lets_the_others_work_meanwhile() -> None:
+    log = MemoryLog()
+    await send(log, *(event(number, user="bob") for number in range(2000)), event(7))
+    async with RunFeed(log) as feed:
+        await feed.started(SOON)
+        turns = 0
+
+        async def work() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with aclosing(feed.stream("ada", after=encode_token(log.log_id, (0,) * PARTITIONS))) as stream:
+            await anext(stream)
+            worker = asyncio.create_task(work())
+            await take(stream, 1)
+            worker.cancel()
+    assert turns >= 5
+
+
+async def test_a_topic_that_was_made_anew_is_followed_from_its_beginning() -> None:
+    log = MemoryLog()
+    async with RunFeed(log) as feed:
+        await feed.started(SOON)
+        async with aclosing(feed.stream("ada")) as stream:
+            await anext(stream)
+            await send(log, *(event(number) for number in range(50)))
+            token = (await take(stream, 50))[-1].token
+            log.make_anew("remember.runs")
+            with feed.watch(event(3).run_id) as watch:
+                await send(log, event(3, "complete"))
+                view = await watch.until("complete", SOON)
+            assert view is not None
+            assert view.state == "complete"
+            assert [message async for message in stream] == []
+        await send(log, event(4, "complete"))
+        async with aclosing(feed.stream("ada", after=token)) as stream:
+            assert set(runs(await take(stream, 2))) == {event(3).run_id, event(4).run_id}
 
 
 @given(st.lists(st.integers(0, 2**63 - 1), min_size=PARTITIONS, max_size=PARTITIONS), st.text(max_size=20))

@@ -10,7 +10,7 @@ import pytest
 
 from strandline.client import Client
 from strandline.requests import RememberBody
-from tests.doubles.server import AT, Bench, running
+from tests.doubles.server import AT, Bench, eventually, running
 from topics import ids
 from topics.errors import Outage, Refused
 from topics.records import RememberRequest, RunEvent
@@ -140,6 +140,26 @@ async def test_a_rejected_run_is_never_shown_as_accepted_again(bench: Bench) -> 
     await bench.feed.wait(first.run_id, until="complete", deadline=timedelta(seconds=5))
     again = await bench.client.remember(body(idempotency_key="k"))
     assert (again.status, again.error, again.error_code) == ("rejected", "the key is used", "conflict")
+
+
+async def test_a_wait_asks_the_store_once_more_before_its_deadline_passes(bench: Bench) -> None:
+    waiting = asyncio.create_task(
+        bench.client.remember(body(idempotency_key="k"), wait="complete", deadline=timedelta(seconds=2))
+    )
+    await eventually(lambda: bench.log.records("remember.requests"))
+    (request,) = bench.log.records("remember.requests")
+    assert isinstance(request, RememberRequest)
+    done = RunEvent(  # known to the store alone: the feed does not hear it
+        user_id="ada",
+        dataset="main",
+        run_id=request.run_id,
+        state="complete",
+        at=AT + timedelta(seconds=3),
+        accepted_at=AT,
+        seq=1,
+    )
+    await bench.run_store.record_runs([done])
+    assert (await waiting).status == "complete"
 
 
 async def test_a_repeat_that_waits_learns_of_an_end_long_ago_from_the_store(bench: Bench) -> None:
