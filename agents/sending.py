@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,8 @@ ANNOUNCE_AFTER_S = 5.0
 """A stage that takes longer says that it has started; for shorter ones that would double the run log."""
 ALARM_BACKOFF = Backoff(first=timedelta(seconds=1), cap=timedelta(seconds=10))
 """Between tries of what only a person can mend."""
+LAST_RESORT_AFTER = 3
+"""Tries after which a send is dropped that fails for a reason nobody expected; one that is refused for good is dropped at once."""
 SEND_BACKOFF = Backoff(first=timedelta(milliseconds=200), cap=timedelta(seconds=5))
 
 _log = structlog.get_logger()
@@ -81,23 +84,52 @@ class Sender:
     async def _publish_refused(
         self, work: Work, error: Permanent, lease: Lease, started_at: datetime, refuse: Refuse
     ) -> None:
-        """A record whose sends the log refuses has failed for good, and at least its dead letter must be kept."""
+        """A record whose sends the log refuses has failed for good, and at least its dead letter must be kept.
+
+        In this order: all as the stage owes it; the dead letter without the bytes; last, each send by itself, without those that
+        the log refuses: a lane must not stand still for ever for what can never be sent.
+        """
         tries = 0
         while True:
             work.result = await refuse(work, error, lease)
             whole = self._outgoing([work], started_at)
-            slim = self._publisher.dead_letter(work, error, self._clock.now(), with_value=False)
-            for outgoing in (whole, [slim if each.topic == slim.topic else each for each in whole]):
-                try:
-                    return await self._append(outgoing, lease)
-                except (Abandoned, asyncio.CancelledError):
-                    raise
-                except Exception as failure:  # noqa: BLE001  the next one is smaller, and the last is tried for ever
-                    _log.critical(
-                        "dead_letter.refused_by_log", stage=self._stage, record=work.where, error=place_of(failure)
-                    )
+            letter = self._publisher.dead_letter(work, error, self._clock.now(), with_value=False)
+            slim = [letter if each.topic == letter.topic else each for each in whole]
+            refusal: Exception | None = None
+            for outgoing in (whole, slim):
+                if (refusal := await self._refusal(work, outgoing, lease)) is None:
+                    return
+            # What is not refused for good may be a passing fault, and a dropped send may leave a hole: a few tries first.
+            hopeless = isinstance(refusal, Permanent) or tries + 1 >= LAST_RESORT_AFTER
+            if hopeless and await self._last_resort(work, work.result, letter, lease, started_at):
+                return
             tries += 1
             await lease.pause(ALARM_BACKOFF.seconds(tries))
+
+    async def _last_resort(
+        self, work: Work, result: GaveUp, letter: Outgoing, lease: Lease, started_at: datetime
+    ) -> bool:
+        """The sends that the log takes, then the dead letter and the run event alone. False if even these are refused."""
+        for outgoing in result.sends:
+            if await self._refusal(work, [outgoing], lease) is not None:
+                _log.error("turn.send_dropped", stage=self._stage, record=work.where, topic=outgoing.topic)
+        note = result.note
+        if note is not None:
+            note = replace(note, fact_ids=(), closed_fact_ids=(), entity_ids=())
+        work.result = replace(result, sends=(), note=note)
+        rest = [letter if each.topic == letter.topic else each for each in self._outgoing([work], started_at)]
+        return await self._refusal(work, rest, lease) is None
+
+    async def _refusal(self, work: Work, outgoing: Sequence[Outgoing], lease: Lease) -> Exception | None:
+        """None once all is durable, else why the log does not take it."""
+        try:
+            await self._append(outgoing, lease)
+        except (Abandoned, asyncio.CancelledError):
+            raise
+        except Exception as failure:  # noqa: BLE001  what is tried next is smaller, and the least is tried for ever
+            _log.critical("dead_letter.refused_by_log", stage=self._stage, record=work.where, error=place_of(failure))
+            return failure
+        return None
 
     def _outgoing(self, works: Sequence[Work], started_at: datetime) -> list[Outgoing]:
         now = self._clock.now()

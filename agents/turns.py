@@ -130,6 +130,9 @@ class TurnRunner(Generic[D]):
             return Work(incoming, Delivery(decode(incoming), incoming))
         except Undecodable as error:
             return Work(incoming, result=GaveUp(error))
+        except Exception as error:  # noqa: BLE001  whatever a stranger's bytes do to a validator, they end no worker
+            _log.error("record.decode_bug", stage=self._stage.name, error=place_of(error))
+            return Work(incoming, result=GaveUp(Undecodable(f"reading the record failed: {type(error).__name__}")))
 
     async def _whole(self, works: list[Work], lease: Lease, started_at: datetime, announcement: Announcement) -> None:
         try:

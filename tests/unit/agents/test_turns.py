@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from agents.breaker import Breakers
 from agents.contract import Done, Fenced, GaveUp, Hole, Result, RetryPolicy, RunNote, Stage, Turn
@@ -19,6 +20,7 @@ from graph.model import Fence
 from tests.simulators.memory_log import MemoryLog
 from tests.simulators.virtual_time import run
 from topics.clock import SettableClock
+from topics.codec import decode
 from topics.envelope import Incoming, Outgoing
 from topics.errors import Outage, Permanent, Refused, Retryable
 from topics.ids import run_event_id
@@ -197,6 +199,27 @@ def test_an_undecodable_record_is_dead_lettered_and_its_neighbours_are_handled()
         assert letter.record_headers == (("h", b"1"),)
         assert (letter.dataset, letter.error_code, letter.attempts) == ("main", "undecodable", 1)
 
+    run(program())
+
+
+def test_an_error_that_no_decoder_should_raise_is_a_dead_letter_that_tells_only_its_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(incoming: Incoming) -> RememberRequest:
+        if incoming.offset == 2:
+            raise OverflowError("dear diary")
+        return decode(incoming)  # type: ignore[return-value]
+
+    async def program() -> None:
+        bench = Bench(well)
+        await bench.handle(request(1), request(2), request(3))
+        assert bench.turns == [[1, 3]]
+        (letter,) = bench.letters()
+        assert (letter.offset, letter.error_code) == (2, "undecodable")
+        assert "OverflowError" in letter.error
+        assert "dear diary" not in letter.error
+
+    monkeypatch.setattr("agents.turns.decode", failing)
     run(program())
 
 
@@ -417,6 +440,53 @@ def test_a_dead_letter_that_is_too_large_is_kept_without_its_bytes() -> None:
         (letter,) = bench.letters()
         assert letter.record_value is None
         assert letter.error.startswith("(bytes left out")
+
+    run(program())
+
+
+def owing(*texts: str) -> Any:
+    """A `give_up` that still owes these texts."""
+
+    async def give_up(turn: Turn[RememberRequest], error: Permanent, deps: None) -> GaveUp:
+        (record,) = turn.records
+        sends = [done(record.model_copy(update={"text": text})).sends[0] for text in texts]
+        return GaveUp(
+            error, tuple(sends), RunNote(record.run_id, record.accepted_at, "failed", fact_ids=(UUID(int=9),))
+        )
+
+    return give_up
+
+
+@pytest.mark.parametrize("error", [Refused("too large"), OSError("a fault of the client")])
+def test_a_send_that_the_log_never_takes_is_dropped_at_last_and_the_lane_goes_on(error: Exception) -> None:
+    async def program() -> None:
+        def trouble(records: Sequence[Outgoing]) -> None:
+            for record in (out.record for out in records):
+                if (isinstance(record, RememberText) and record.text == "huge") or getattr(record, "fact_ids", None):
+                    raise error
+
+        bench = Bench(raising(Refused("bad")), log=MemoryLog(trouble), give_up=owing("huge", "small"))
+        with capture_logs() as logs:
+            async with asyncio.timeout(3600):
+                await bench.handle(request(1))
+        (letter,) = bench.letters()
+        assert (letter.offset, letter.record_value) == (1, None)
+        assert bench.events() == [(1, "failed", "failed")]
+        assert [out.record.text for out in bench.log.on("remember.texts")] == ["small"]  # type: ignore[attr-defined]
+        assert [entry["topic"] for entry in logs if entry["event"] == "turn.send_dropped"] == ["remember.texts"]
+
+    run(program())
+
+
+def test_a_passing_fault_of_the_client_drops_no_send() -> None:
+    async def program() -> None:
+        def trouble(records: Sequence[Outgoing]) -> None:
+            if asyncio.get_running_loop().time() < 0.5:
+                raise OSError("a fault of the client")
+
+        bench = Bench(raising(Refused("bad")), log=MemoryLog(trouble), give_up=owing("owed"))
+        await bench.handle(request(1))
+        assert [out.topic for out in bench.log.records] == ["remember.texts", "dead.letters", "remember.runs"]
 
     run(program())
 
