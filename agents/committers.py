@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,6 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.breaker import Breakers, CommitterBreaker
 from agents.deps import Deps
@@ -32,6 +34,8 @@ class Committer:
     """Groups at once; more than one only where their order does not matter."""
     cap: int = 64
     gather: timedelta = timedelta(0)
+    deadline: timedelta | None = timedelta(seconds=15)
+    """Of one group; past it the service counts as away. None where the client has a deadline of its own."""
     per_dataset: bool = False
     """One plan of a dataset a group, in dataset order."""
 
@@ -42,8 +46,8 @@ COMMITTERS = {
         Committer("admit", "neo4j", per_dataset=True),
         Committer("candidates", "neo4j"),
         Committer("apply", "neo4j", per_dataset=True),
-        # A remote embedder answers many requests at once; the local one has a single thread anyway.
-        Committer("embed", "embedder", in_flight=4),
+        # A remote embedder answers many requests at once, by its own time-out; the local one takes what time it needs.
+        Committer("embed", "embedder", in_flight=4, cap=8, deadline=None),
         # Nobody waits for the index: a run is found by its words already. Larger batches cost Weaviate less.
         Committer("index", "weaviate", gather=timedelta(milliseconds=50), cap=256),
         # Live states come from the topic itself. Half a second lets most events of a run be folded before its row is written.
@@ -59,6 +63,43 @@ class Stores:
     graph: GraphStore
     runs: RunStore
     index: VectorIndex
+
+
+class RecentVectors:
+    """Vectors of texts, in slices: a long document's turn is no reason for others to wait, and what a turn that ran out of time had computed is there
+    for its next try."""
+
+    SLICE_TEXTS = 16
+    KEPT = 4096
+    """More than the pieces of the longest text; about 6 MB at 384 numbers a vector."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._kept: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self.submit: Callable[[Sequence[str]], Awaitable[Vectors]] = embedder.embed
+
+    async def of(self, texts: Sequence[str]) -> Vectors:
+        """(n, dimension) float32, in the order of the texts."""
+        found = {text: self._kept[text] for text in texts if text in self._kept}
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        # One slice after the other: between two of them other lanes have their turn.
+        for start in range(0, len(missing), self.SLICE_TEXTS):
+            part = missing[start : start + self.SLICE_TEXTS]
+            found.update(zip(part, await self.submit(part), strict=True))
+        if not texts:
+            return np.zeros((0, self._embedder.dimension), np.float32)
+        return np.stack([found[text] for text in texts])
+
+    async def write(self, plans: Sequence[Sequence[str]]) -> list[Vectors]:
+        """One request for all plans; kept also when nobody waits for the answer any more."""
+        made = await self._embedder.embed([text for plan in plans for text in plan])
+        ends = accumulate((len(plan) for plan in plans), initial=0)
+        answers = [made[start:end] for start, end in pairwise(ends)]
+        for plan, vectors in zip(plans, answers, strict=True):
+            self._kept.update(zip(plan, vectors, strict=True))
+        while len(self._kept) > self.KEPT:
+            self._kept.popitem(last=False)
+        return answers
 
 
 @asynccontextmanager
@@ -84,15 +125,13 @@ async def committing(
                 cap=row.cap,
                 in_flight=row.in_flight,
                 gather=row.gather,
+                deadline=row.deadline,
                 observers=(CommitterMetrics(metrics, name), CommitterBreaker(breakers.of(row.service))),
             )
             closing.push_async_callback(made.close)
             return made
 
-        async def embed(plans: Sequence[Sequence[str]]) -> list[Vectors]:
-            found = await embedder.embed([text for plan in plans for text in plan])
-            ends = accumulate((len(plan) for plan in plans), initial=0)
-            return [found[start:end] for start, end in pairwise(ends)]
+        vectors = RecentVectors(embedder)
 
         async def index(plans: Sequence[Sequence[IndexRow]]) -> list[None]:
             await stores.index.put([row for plan in plans for row in plan])
@@ -102,11 +141,7 @@ async def committing(
             await stores.runs.record_runs([event for plan in plans for event in plan])
             return [None] * len(plans)
 
-        embed_all = committer("embed", embed).submit
-
-        async def embed_some(texts: Sequence[str]) -> Vectors:
-            return await embed_all(texts) if texts else np.zeros((0, embedder.dimension), np.float32)
-
+        vectors.submit = committer("embed", vectors.write).submit
         yield Deps(
             clock=clock,
             log_id=log_id,
@@ -116,7 +151,7 @@ async def committing(
             admit=committer("admit", stores.graph.admit).submit,
             candidates=committer("candidates", stores.graph.candidates).submit,
             apply=committer("apply", stores.graph.apply).submit,
-            embed=embed_some,
+            embed=vectors.of,
             index=committer("index", index).submit,
             record_runs=committer("runs", runs).submit,
         )

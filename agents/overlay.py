@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from graph.model import Candidates, Closure, EntityRow, FactRow, Id, WriteReceipt, entity_id, name_key
 from graph.relations import canonical, may_close, relation_of
 from topics.keys import DatasetKey, derived_id
 from topics.records import EntityMention, FactStatement, GraphWrite
+
+LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
+"""The start of a fact of which only the end is known."""
 
 
 @dataclass(slots=True)
@@ -137,9 +140,11 @@ class Overlay:
             return
         subject = self._end(statement.subject, statement.subject_type, types, effects)
         object_ = self._end(statement.object, statement.object_type, types, effects)
-        valid_at = _instant(statement, write)
         slot = [self.facts[fact] for fact in self._by_slot[subject.id, relation]]
-        same = [fact for fact in slot if fact.object_id == object_.id and _holds(fact, valid_at)]
+        is_past = _is_past(statement, write)
+        valid_at = _start_before(statement.invalid_at, slot) if is_past else _instant(statement, write)
+        speaks_at = _just_before(statement.invalid_at) if is_past else valid_at
+        same = [fact for fact in slot if fact.object_id == object_.id and _holds(fact, speaks_at)]
         if statement.ends:
             for fact in same:
                 self._close(fact, valid_at, effects)
@@ -147,8 +152,30 @@ class Overlay:
         if same:
             self._restate(same[0], statement, effects)
             return
-        closes = may_close(relation, statement.origin)
-        fact = FactRow(
+        fact = self._new_fact(write, statement, subject, relation, object_, valid_at)
+        is_interval = fact.invalid_at is None or fact.invalid_at > valid_at
+        if is_interval and not is_past and may_close(relation, statement.origin):
+            fact = self._bounded(fact, slot)
+            for older in slot:
+                if older.valid_at <= valid_at and _holds(older, valid_at):
+                    self._close(older, valid_at, effects)
+        elif is_interval:
+            # The same fact stands from then on: this row is only what came before it.
+            fact = self._bounded(fact, [other for other in slot if other.object_id == object_.id])
+        self._add_fact(fact)
+        self.decided.new_facts[fact.id] = fact
+        effects.created[fact.id] = None
+
+    def _new_fact(
+        self,
+        write: GraphWrite,
+        statement: FactStatement,
+        subject: EntityRow,
+        relation: str,
+        object_: EntityRow,
+        valid_at: datetime,
+    ) -> FactRow:
+        return FactRow(
             id=self._fact_id(write, subject, relation, object_, valid_at),
             subject_id=subject.id,
             subject=subject.name,
@@ -164,20 +191,6 @@ class Overlay:
             model_id="" if statement.origin == "stated" else write.model_id,
             seq=write.seq,
         )
-        if closes:
-            fact = self._bounded(fact, slot)
-            for older in slot:
-                if older.valid_at <= valid_at and _holds(older, valid_at):
-                    self._close(older, valid_at, effects)
-        elif (later := [f.valid_at for f in slot if f.object_id == object_.id and f.valid_at > valid_at]) and (
-            fact.invalid_at is None or min(later) < fact.invalid_at
-        ):
-            fact = self._ended(
-                fact, min(later)
-            )  # the same fact stands from then on: this row is only what came before it
-        self._add_fact(fact)
-        self.decided.new_facts[fact.id] = fact
-        effects.created[fact.id] = None
 
     def _end(self, name: str, type_: str, types: dict[str, str], effects: _Effects) -> EntityRow:
         if type_ == "other":
@@ -196,7 +209,7 @@ class Overlay:
             self._close(fact, statement.invalid_at, effects)
 
     def _bounded(self, fact: FactRow, slot: list[FactRow]) -> FactRow:
-        """Old news that arrives late: it was true only until the next thing that we know of."""
+        """Old news that arrives late: it was true only until the next thing that still stands."""
         later = [other.valid_at for other in slot if other.valid_at > fact.valid_at]
         if later and (fact.invalid_at is None or min(later) < fact.invalid_at):
             return self._ended(fact, min(later))
@@ -218,6 +231,22 @@ class Overlay:
     def _add_fact(self, fact: FactRow) -> None:
         self.facts[fact.id] = fact
         self._by_slot[fact.subject_id, fact.relation][fact.id] = None
+
+
+def _is_past(statement: FactStatement, write: GraphWrite) -> bool:
+    """ "Worked at Acme until 2020": an end that lies behind the text, and no start. It says nothing of the present."""
+    end = statement.invalid_at
+    return not statement.ends and statement.valid_at is None and end is not None and end <= write.valid_at
+
+
+def _start_before(end: datetime | None, slot: list[FactRow]) -> datetime:
+    """When something of unknown start may have begun: with the last change before its end that is known, else long ago."""
+    changes = [at for fact in slot for at in (fact.valid_at, fact.invalid_at) if at is not None and end and at < end]
+    return max(changes, default=LONG_AGO)
+
+
+def _just_before(end: datetime | None) -> datetime:
+    return end - timedelta(microseconds=1) if end and end > LONG_AGO else LONG_AGO
 
 
 def _instant(statement: FactStatement, write: GraphWrite) -> datetime:

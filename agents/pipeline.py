@@ -12,7 +12,14 @@ from agents.stages import dead_letters, extract, indexer, intake, router, runs, 
 
 STAGES: tuple[AnyStage, ...] = (
     Stage("router", reads="source.events", sends=("remember.requests",), run=router.run, turn_records=64),
-    Stage("intake", reads="remember.requests", sends=("remember.texts",), run=intake.run, fenced=True),
+    Stage(
+        "intake",
+        reads="remember.requests",
+        sends=("remember.texts",),
+        run=intake.run,
+        give_up=intake.give_up,
+        fenced=True,
+    ),
     Stage(
         "extract",
         reads="remember.texts",
@@ -27,7 +34,14 @@ STAGES: tuple[AnyStage, ...] = (
     Stage(
         "writer", reads="graph.writes", sends=("graph.changes",), run=writer.run, give_up=writer.give_up, fenced=True
     ),
-    Stage("indexer", reads="graph.changes", sends=(), run=indexer.run),
+    Stage(
+        "indexer",
+        reads="graph.changes",
+        sends=(),
+        run=indexer.run,
+        # As the writer: a change that is told again comes without vectors.
+        retry=RetryPolicy(attempts=12, deadline=timedelta(seconds=50)),
+    ),
     # Its committer gathers for long, so many turns wait for it at once.
     Stage("runs", reads="remember.runs", sends=(), run=runs.run, turn_records=256, slots=128, in_run_log=False),
     Stage("dead_letters", reads="dead.letters", sends=(), run=dead_letters.run, in_run_log=False),

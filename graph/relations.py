@@ -24,6 +24,8 @@ class Relation:
     """Also a fact from the local rules may close an older one. Rules misread more than models do, so few relations dare."""
     symmetric: bool = False
     """(a, b) says the same as (b, a)."""
+    bookkeeping: bool = False
+    """True of every message and seldom an answer: found, but put behind other facts."""
     aliases: tuple[str, ...] = ()
     """Other names that models use for the same; read as this one."""
 
@@ -110,7 +112,12 @@ _ROWS: tuple[Relation, ...] = (
     Relation("travels_to", "{subject} travels to {object}.", aliases=("visits", "visited", "traveled_to", "flies_to")),
     Relation("likes", "{subject} likes {object}.", aliases=("loves", "enjoys", "prefers")),
     Relation("allergic_to", "{subject} is allergic to {object}.", aliases=("has_allergy_to",)),
-    Relation("mentioned_with", "{subject} is mentioned with {object}.", symmetric=True),
+    Relation("mentioned_with", "{subject} is mentioned with {object}.", symmetric=True, bookkeeping=True),
+    Relation("has_address", "{subject} has the address {object}.", bookkeeping=True),
+    Relation("wrote_to", "{subject} wrote to {object}.", bookkeeping=True),
+    Relation("replied_to", "{subject} replied to {object}.", bookkeeping=True),
+    Relation("posted_in", "{subject} posted in {object}.", bookkeeping=True),
+    Relation("mentions", "{subject} mentions {object}.", bookkeeping=True),
 )
 
 

@@ -15,7 +15,7 @@ FINAL_STATES: frozenset[RunState] = frozenset({"complete", "failed", "rejected"}
 _NOTES: dict[RunState, str] = {
     "accepted": "The text is on the log and will be remembered; it cannot be found yet.",
     "queryable": "The text is stored and found by its words; its facts are being extracted.",
-    "enriching": "The facts are in the graph; the index is following.",
+    "enriching": "The text has been read; its facts are being written, then indexed.",
     "complete": "All is done.",
     "failed": "Something could not be done and was put aside; see `error`. What was stored before stays.",
     "rejected": "The request was refused after it had been accepted; see `error`. Nothing of it was stored.",

@@ -27,7 +27,10 @@ STAGE_PARTITIONS = 12
 """Divides evenly among 1, 2, 3, 4, 6 and 12 workers. It never changes on a running log: order hangs on it."""
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
-"""A text may have 1 MiB; JSON escapes can make six bytes of one, and a write carries its facts beside it."""
+"""A text may have 1 MiB; JSON escapes can make six bytes of one."""
+
+MAX_WORK_BYTES = 2 * MAX_RECORD_BYTES
+"""What a stage makes of a text carries the text and what was found in it: it must fit whatever was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ TOPICS: tuple[TopicSpec, ...] = (
         sent_by=("intake",),
         read_by=("extract",),
         retention=timedelta(days=7),
+        max_bytes=MAX_WORK_BYTES,
     ),
     TopicSpec(
         "graph.writes",
@@ -88,6 +92,7 @@ TOPICS: tuple[TopicSpec, ...] = (
         sent_by=("extract",),
         read_by=("writer",),
         retention=timedelta(days=7),
+        max_bytes=MAX_WORK_BYTES,
     ),
     TopicSpec(
         "graph.changes",
@@ -96,6 +101,7 @@ TOPICS: tuple[TopicSpec, ...] = (
         sent_by=("writer",),
         read_by=("indexer",),
         retention=timedelta(days=7),
+        max_bytes=MAX_WORK_BYTES,
     ),
     TopicSpec(
         "remember.runs",

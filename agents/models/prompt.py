@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 
 from agents.models.base import Passage
-from graph.relations import RELATIONS, SENTENCE_RELATION
+from graph.relations import RELATIONS
 
 PROMPT_VERSION = "extract-1"
 """Name of the file in prompts/ and part of each `model_id`. A changed text gets a new file and a new name: stored facts say which one they are from."""
@@ -17,7 +17,7 @@ PROMPT_VERSION = "extract-1"
 def instructions() -> str:
     """The system prompt: the same for every passage, so that vendors can cache it."""
     text = resources.files("agents.models").joinpath("prompts", f"{PROMPT_VERSION}.md").read_text(encoding="utf-8")
-    known = [row for row in RELATIONS.values() if row.name != SENTENCE_RELATION]
+    known = [row for row in RELATIONS.values() if not row.bookkeeping]
     return text.strip().format(
         single_valued=", ".join(row.name for row in known if row.single_valued),
         many_valued=", ".join(row.name for row in known if not row.single_valued),

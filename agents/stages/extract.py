@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
+from agents.bounds import bounded_entities, bounded_statements
 from agents.contract import Done, GaveUp, Result, RunNote, Turn
 from agents.deps import Deps
 from agents.models.base import Extraction, Passage
@@ -112,6 +113,7 @@ async def _read_piece(text: RememberText, index: int, piece: str, deps: Deps) ->
 
 def _write_of(text: RememberText, found: Extraction) -> GraphWrite:
     stated = tuple(_statement(fact) for fact in text.stated_facts)
+    statements = bounded_statements(stated + found.statements)
     return GraphWrite(
         user_id=text.user_id,
         dataset=text.dataset,
@@ -123,8 +125,8 @@ def _write_of(text: RememberText, found: Extraction) -> GraphWrite:
         chunks=text.chunks,
         valid_at=text.valid_at,
         accepted_at=text.accepted_at,
-        entities=_entities_of(stated) + found.entities,
-        statements=stated + found.statements,
+        entities=bounded_entities(_entities_of(stated) + found.entities),
+        statements=statements,
         model_id=found.model_id,
     )
 

@@ -17,10 +17,14 @@ from agents.deps import Deps
 from graph.model import AdmitPlan, Admitted, NewArtifact
 from topics import ids, rules
 from topics.envelope import Outgoing
-from topics.errors import Refused
+from topics.errors import Permanent, Refused
 from topics.records import RememberRequest, RememberText, RunState
 
 STAGE = "intake"
+
+
+SHORT_CHARACTERS = 1024
+MAX_TAGS = 64
 
 
 async def run(turn: Turn[RememberRequest], deps: Deps) -> Sequence[Result]:
@@ -45,6 +49,22 @@ async def run(turn: Turn[RememberRequest], deps: Deps) -> Sequence[Result]:
     return results
 
 
+async def give_up(turn: Turn[RememberRequest], error: Permanent, deps: Deps) -> GaveUp:
+    """A text that has its number but cannot be sent on: the number goes on alone, or all that follows would wait for it."""
+    delivery = turn.deliveries[0]
+    request = delivery.record
+    note = replace(_note(request, "failed"), error_code=error.code, error=str(error))
+    try:
+        outcome = await deps.admit(_plan(turn, [request], deps))
+    except Permanent:
+        return GaveUp(error, note=note)  # it cannot be stored, so it has no number
+    if outcome.fenced:
+        raise Fenced(f"partition {turn.fence.partition} belongs to another worker since epoch {turn.fence.epoch}")
+    bare = request.model_copy(update={"text": "", "title": "", "stated_facts": (), "needs_model": False})
+    admitted = replace(outcome.admitted[_artifact_id(request)], request_hash=request.request_hash)
+    return GaveUp(error, _admitted(bare, admitted, delivery.incoming.traceparent).sends, note)
+
+
 def refusal_of(request: RememberRequest) -> Refused | None:
     """The first broken rule. The edges check them too; a record may also be produced straight to the topic."""
     for field, value, rule in (
@@ -56,6 +76,17 @@ def refusal_of(request: RememberRequest) -> Refused | None:
             rule(value)
         except ValueError as error:
             return Refused(f"{field} {error}", field=field)
+    for field, value in (
+        ("title", request.title),
+        ("author", request.author),
+        ("session_id", request.session_id or ""),
+    ):
+        if len(value) > SHORT_CHARACTERS:
+            return Refused(
+                f"{field} has {len(value):,} characters, more than the {SHORT_CHARACTERS:,} allowed", field=field
+            )
+    if len(request.tags) > MAX_TAGS or any(len(tag) > SHORT_CHARACTERS for tag in request.tags):
+        return Refused(f"tags are more than {MAX_TAGS}, or one is over {SHORT_CHARACTERS:,} characters", field="tags")
     if (size := len(request.text.encode())) > rules.MAX_TEXT_BYTES:
         return Refused(f"text has {size:,} bytes, more than the {rules.MAX_TEXT_BYTES:,} allowed: cut it", field="text")
     return None

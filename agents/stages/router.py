@@ -22,6 +22,8 @@ STAGE = "router"
 SOURCE_TYPE = "source"
 """Part of a save's identity, so the same for all connectors: one mail is one memory, whichever file or account it came by."""
 
+TITLE_CHARACTERS = 1024
+
 
 def run_id_of(event: SourceEvent) -> UUID:
     """The run that an event will have: known to whoever sends it, so that an import can follow its runs."""
@@ -71,7 +73,7 @@ def request_of(event: SourceEvent) -> RememberRequest:
         idempotency_key=str(event.event_id),
         request_hash=event.content_hash,
         text=text,
-        title=event.title.replace("\x00", ""),
+        title=event.title.replace("\x00", "")[:TITLE_CHARACTERS],
         kind="episode",
         reference_time=event.occurred_at,
         accepted_at=event.observed_at,
@@ -83,7 +85,7 @@ def request_of(event: SourceEvent) -> RememberRequest:
             version=event.version,
             url=event.url,
         ),
-        author=event.actor.label,
+        author=event.actor.label[:TITLE_CHARACTERS],
         author_type=event.actor.kind,
         stated_facts=event.stated_facts,
         needs_model=bool(event.text.strip()),

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -46,6 +47,12 @@ from topics.records.common import ChangeKind
 
 STAGE = "writer"
 
+STATEMENTS_PER_PLAN = 2000
+"""Decided in one transaction; a turn with more takes several."""
+
+VECTOR_BYTES = 4 * 1024 * 1024
+"""Vectors that travel with one change; a text of hundreds of facts goes without."""
+
 
 async def run(turn: Turn[GraphWrite], deps: Deps) -> Sequence[Result]:
     writes = {write.seq: write for write in reversed(turn.records)}
@@ -72,9 +79,9 @@ async def _write(turn: Turn[GraphWrite], writes: list[GraphWrite], deps: Deps) -
         if not fresh:
             break
         _require_no_hole(turn, known.applied_seq, fresh)
-        verdict, new = await _apply(turn, fresh, known, deps)
-        if verdict is Verdict.APPLIED:
-            changes = new
+        verdict, new = await _apply(turn, _first_part(fresh), known, deps)
+        changes.update(new)
+        if fresh[-1].seq in changes:
             break
         if verdict is Verdict.FENCED:
             raise Fenced(f"partition {turn.fence.partition} belongs to another worker since epoch {turn.fence.epoch}")
@@ -84,6 +91,13 @@ async def _write(turn: Turn[GraphWrite], writes: list[GraphWrite], deps: Deps) -
         for stored in await deps.store.stored_writes(turn.key, missing):
             changes[stored.receipt.seq] = _retold(turn, stored, writes)
     return changes
+
+
+def _first_part(fresh: Sequence[GraphWrite]) -> Sequence[GraphWrite]:
+    """So many texts that the transaction stays short; at least one, whose size extract has bounded."""
+    statements = accumulate(len(write.statements) for write in fresh)
+    fitting = sum(1 for total in statements if total <= STATEMENTS_PER_PLAN)
+    return fresh[: max(1, fitting)]
 
 
 def _require_no_hole(turn: Turn[GraphWrite], applied: int, fresh: Sequence[GraphWrite]) -> None:
@@ -144,6 +158,8 @@ async def _apply(
         facts = [overlay.facts[fact] for fact in _fact_ids(receipt)]
         change = _change(write, receipt, entities, facts).model_copy(update={"applied_at": now})
         own = {row: vectors[row] for row in _row_ids(change) if row in vectors}
+        if sum(map(len, own.values())) > VECTOR_BYTES:
+            own = {}  # the indexer computes them anew
         changes[write.seq] = change.model_copy(
             update={"vectors": own, "vector_model": deps.embedder.model_id if own else ""}
         )

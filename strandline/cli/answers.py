@@ -28,7 +28,7 @@ def answer_lines(answer: SearchPage, query: str) -> Iterator[str]:
             yield f"{number}. {lines[0]}"
             yield from (f"   {line}" for line in lines[1:])
     if not number:
-        yield f"Nothing found that was true at {day(answer.as_of)}."
+        yield f"Nothing found that was true at {day(answer.as_of)}, as known at {day(answer.known_at)}."
 
 
 def _hit_lines(hit: Hit, query: str, shown: set[object]) -> list[str]:
@@ -67,9 +67,11 @@ def fact_sentence(fact: FoundFact) -> str:
 
 
 def validity(fact: FoundFact) -> str:
-    """When it is true: "since …", and "until …" where an end is known."""
+    """When it is true: "since …" where a start is known (year 1 is none), and "until …" where an end is."""
     end = fact.invalid_at or fact.stated_invalid_at
-    return f"since {day(fact.valid_at)}" + (f", until {day(end)}" if end is not None else "")
+    said = [f"since {day(fact.valid_at)}"] if fact.valid_at.year > 1 else []
+    said += [f"until {day(end)}"] if end is not None else []
+    return ", ".join(said)
 
 
 def origin(source: SourceText) -> str:

@@ -11,7 +11,10 @@ from topics.keys import DatasetKey
 
 
 def _utc(value: AwareDatetime) -> AwareDatetime:
-    return value.astimezone(UTC) if value.utcoffset() else value
+    try:
+        return value.astimezone(UTC) if value.utcoffset() else value
+    except OverflowError:
+        raise ValueError("must lie within the years 1 to 9999 in UTC") from None
 
 
 Instant = Annotated[AwareDatetime, AfterValidator(_utc)]

@@ -41,7 +41,7 @@ class GraphChange(Record):
 
     run_id: UUID
     artifact_id: UUID
-    seq: int = Field(ge=1)
+    seq: int = Field(ge=1, lt=2**63)
     applied_at: Instant
     """The transaction's knowledge time; grows with `seq` within a dataset."""
     text: str = ""

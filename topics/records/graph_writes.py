@@ -41,7 +41,7 @@ class GraphWrite(Record):
 
     run_id: UUID
     artifact_id: UUID
-    seq: int = Field(ge=1)
+    seq: int = Field(ge=1, lt=2**63)
     text: str = ""
     """For the index's vectors; the graph has it already."""
     title: str = ""

@@ -14,7 +14,7 @@ class RememberText(Record):
 
     run_id: UUID
     artifact_id: UUID
-    seq: int = Field(ge=1)
+    seq: int = Field(ge=1, lt=2**63)
     """The dataset's running number: 1, 2, 3 … without a hole."""
     text: str
     title: str = ""

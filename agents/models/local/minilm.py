@@ -47,9 +47,13 @@ class MiniLMEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Raises Permanent if the local packages are missing or their model file is not the known one."""
-        if not texts:
-            return np.empty((0, DIMENSION), np.float32)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, list(texts))
+        vectors = np.empty((len(texts), DIMENSION), np.float32)
+        # Batch by batch: who is cancelled, or the end of the process, waits for one of them only.
+        for start in range(0, len(texts), BATCH):
+            batch = list(texts[start : start + BATCH])
+            made = await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, batch)
+            vectors[start : start + BATCH] = made
+        return vectors
 
     def _embed(self, texts: list[str]) -> Vectors:
         try:
@@ -64,7 +68,7 @@ class MiniLMEmbedder:
             ) from error
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
+        self._thread.shutdown(wait=False, cancel_futures=True)
         self._model = None
 
 

@@ -139,6 +139,38 @@ def test_an_ending_may_give_its_date_as_the_end() -> None:
     assert objects_at(overlay, day(9)) == []
 
 
+def test_a_past_fact_without_a_start_leaves_the_present_alone_and_was_true_before_its_end() -> None:
+    overlay = new_overlay()
+    overlay.decide(write(1, fact("Ada", "works_at", "Beta", 10)))
+    past = overlay.decide(write(2, fact("Ada", "works_at", "Acme", None, 5), at=20))
+    assert past.closed_fact_ids == ()
+    assert [objects_at(overlay, day(d)) for d in (-5000, 4, 5, 15, 30)] == [["Acme"], ["Acme"], [], ["Beta"], ["Beta"]]
+
+
+def test_a_past_fact_begins_with_the_last_change_that_is_known() -> None:
+    overlay = new_overlay()
+    overlay.decide(write(1, fact("Ada", "works_at", "Old", 0, 3)))
+    overlay.decide(write(2, fact("Ada", "works_at", "Acme", None, 9), at=20))
+    assert [objects_at(overlay, day(d)) for d in (1, 4, 9)] == [["Old"], ["Acme"], []]
+
+
+def test_a_past_end_of_what_stands_closes_it() -> None:
+    overlay = new_overlay()
+    first = overlay.decide(write(1, fact("Ada", "works_at", "Acme", 0)))
+    until = overlay.decide(write(2, fact("Ada", "works_at", "Acme", None, 9), at=20))
+    assert until.closed_fact_ids == first.created_fact_ids
+    assert until.created_fact_ids == ()
+    assert [objects_at(overlay, day(d)) for d in (8, 9)] == [["Acme"], []]
+
+
+def test_an_interval_that_ends_before_it_begins_closes_nothing_and_is_never_true() -> None:
+    overlay = new_overlay()
+    overlay.decide(write(1, fact("Ada", "works_at", "Beta", 0)))
+    odd = overlay.decide(write(2, fact("Ada", "works_at", "Acme", 9, 3)))
+    assert odd.closed_fact_ids == ()
+    assert [objects_at(overlay, day(d)) for d in (2, 5, 10)] == [["Beta"]] * 3
+
+
 def test_a_repeat_that_brings_an_end_closes_the_open_fact() -> None:
     overlay = new_overlay()
     first = overlay.decide(write(1, fact("Ada", "works_at", "Acme", 0)))

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.bounds import MAX_NAME_CHARACTERS, MAX_STATEMENTS
 from agents.contract import AnyStage, Delivery, Fenced, GaveUp, Hole, Turn
 from agents.deps import Deps
 from agents.models.scripted import HashedEmbedder, ScriptedModel
@@ -28,6 +29,7 @@ from topics import ids
 from topics.clock import SettableClock
 from topics.codec import decode, encode
 from topics.envelope import Incoming, Outgoing
+from topics.errors import Permanent
 from topics.keys import DatasetKey
 from topics.records import GraphChange, RememberRequest
 
@@ -292,3 +294,65 @@ async def test_a_text_that_the_model_refuses_lets_its_followers_pass() -> None:
     assert sorted(f.object for f in host.store.facts.values()) == ["version 0", "version 2"]
     texts_found = [row for row in host.index.values() if row.collection == "Chunk"]
     assert len(texts_found) == 3, "the text itself stays, and is found"
+
+
+async def test_a_turn_of_many_facts_is_written_in_several_transactions_and_each_fits_its_topic() -> None:
+    host = Host(random.Random(1), 0.0)
+    fence = await host.claim()
+    for n in range(3):
+        lines = "\n".join(f"Person {n}-{i} | knows | Person {n}-{i + 1}" for i in range(1500))
+        accept(host, request(n, lines))
+    intake, extract, writer, indexer = PATH
+    for stage in (intake, extract):
+        while host.lag(stage):
+            await host.step(stage, fence)
+    turn = Turn(KEY, fence, tuple(Delivery(decode(i), i) for i in host.log["graph.writes"]))
+    results = await writer.run(turn, host.deps())
+    assert [len(result.sends) for result in results] == [1, 1, 1]
+    plans = {id(plan) for _, plan in host.store.receipts.values()}
+    assert len(plans) > 1
+    assert host.store.heads[KEY].applied_seq == 3
+    for result in results:
+        host.send(result.sends[0])
+        change = result.sends[0].record
+        assert isinstance(change, GraphChange)
+        assert not change.vectors, "so many vectors do not travel; the indexer makes them"
+    while host.lag(indexer):
+        await host.step(indexer, fence)
+    indexed = {row.id for row in host.index.values() if row.collection == "Fact"}
+    assert indexed == set(host.store.facts)
+    assert len(indexed) >= 4500
+
+
+async def test_what_no_graph_should_hold_is_left_out_and_the_text_goes_on() -> None:
+    host = Host(random.Random(1), 0.0)
+    fence = await host.claim()
+    lines = [f"Ada | knows | Person {i}" for i in range(MAX_STATEMENTS + 500)]
+    accept(host, request(0, "\n".join(["Ada | knows | " + "x" * 3000, *lines])))
+    for stage in PATH:
+        while host.lag(stage):
+            await host.step(stage, fence)
+    assert len(host.store.facts) == MAX_STATEMENTS
+    assert max(len(entity.name) for entity in host.store.entities.values()) <= MAX_NAME_CHARACTERS
+
+
+async def test_a_text_that_got_its_number_before_it_failed_leaves_no_hole() -> None:
+    host = Host(random.Random(1), 0.0)
+    fence = await host.claim()
+    accept(host, request(0, "Build | has_status | lost"))
+    accept(host, request(1, "Build | has_status | kept"))
+    intake = PATH[0]
+    assert intake.give_up is not None
+    first, second = (Delivery(decode(i), i) for i in host.log["remember.requests"])
+    gone = await intake.give_up(Turn(KEY, fence, (first,)), Permanent("cannot be sent"), host.deps())
+    (kept,) = await intake.run(Turn(KEY, fence, (second,)), host.deps())
+    for result in (gone, kept):
+        for send in result.sends:
+            host.send(send)
+    for stage in PATH[1:]:
+        while host.lag(stage):
+            await host.step(stage, fence)
+    assert gone.note is not None
+    assert gone.note.state == "failed"
+    assert [f.object for f in host.store.facts.values()] == ["kept"]
+    assert host.store.heads[KEY].applied_seq == 2

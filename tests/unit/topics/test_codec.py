@@ -193,3 +193,15 @@ def test_what_is_sent_carries_the_schema_of_the_release_that_sends_it(monkeypatc
     encoded = encode(replace(sample_outgoing("remember.runs"), record=read_by_it_but_written_earlier))
     assert json.loads(encoded.value)["schema_version"] == 2
     assert decode(as_incoming(encoded)).schema_version == 2
+
+
+def test_a_time_outside_the_calendar_is_undecodable_not_an_error_of_ours() -> None:
+    value = b'{"user_id":"ada","run_id":"%s","idempotency_key":"k","text":"t","accepted_at":"2026-01-01T00:00:00Z",' % (
+        b"0" * 8 + b"-0000-0000-0000-" + b"0" * 12
+    )
+    for time in (b"0001-01-01T00:00:00+14:00", b"9999-12-31T23:59:59-12:00"):
+        incoming = Incoming(
+            "remember.requests", 0, 0, DatasetKey("ada").encode(), value + b'"reference_time":"' + time + b'"}'
+        )
+        with pytest.raises(Undecodable, match="years 1 to 9999"):
+            decode(incoming)
