@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Literal, Self, TypeVar
@@ -108,20 +108,29 @@ class Client:
         return await self._ask(Health, "GET", "/health")
 
     async def events(
-        self, user_id: str, *, dataset: str | None = None, after: str | None = None
+        self,
+        user_id: str,
+        *,
+        dataset: str | None = None,
+        after: str | None = None,
+        connected: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[tuple[str, RunUpdate], None]:
         """Run events as they happen, for ever, each with a token; `after` a token continues behind it without a gap, also at another
-        server. None starts now. A lost connection or a server's restart is waited for; only the first connection may raise Outage."""
-        token, connected, pause = after, False, 0.5
+        server. None starts now. A lost connection or a server's restart is waited for; only the first connection may raise Outage.
+        `connected` is called once, when the server has answered: nothing that happens from then on is missed."""
+        token, began, pause = after, False, 0.5
         query = {"user_id": user_id} if dataset is None else {"user_id": user_id, "dataset": dataset}
         while True:
             try:
                 async for at, data in self._stream(query, token):
-                    token, connected, pause = at, True, 0.5
+                    token, pause = at, 0.5
+                    if not began:
+                        began = True
+                        connected()
                     if data:
                         yield at, _read(RunUpdate, data)
             except (Outage, Retryable):
-                if not connected:
+                if not began:
                     raise
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
@@ -191,10 +200,14 @@ class Client:
         return self._session
 
     def _away(self, error: BaseException) -> Outage:
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return Outage(
+                "strandline",
+                f"no server at {self.url}: start everything with `strandline up` (or `strandline serve` if the services run)",
+            )
         reason = str(error) or type(error).__name__
         return Outage(
-            "strandline",
-            f"no answer from {self.url} ({reason}): start it with `strandline serve`, or check the address",
+            "strandline", f"no answer from {self.url} ({reason}): look at the server's log, or check the address"
         )
 
 

@@ -51,6 +51,8 @@ class Call:
         # A web page can post across origins without asking only with other content types: so this is a guard as well.
         if self.request.content_type != "application/json" or (self.request.charset or "utf-8").lower() != "utf-8":
             raise WrongMediaType("send the body as JSON in UTF-8, with the header Content-Type: application/json")
+        if self.request.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+            raise WrongMediaType("send the body as it is, without a Content-Encoding: compressed bodies are not taken")
         if (self.request.content_length or 0) > MAX_BODY_BYTES:
             raise TooLarge(f"the body has more than the {MAX_BODY_BYTES:,} bytes that are taken")
         try:

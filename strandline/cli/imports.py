@@ -192,6 +192,12 @@ def _state(tally: Tally) -> str:
     return ", ".join(parts)
 
 
+def _read_bytes(tally: Tally) -> tuple[int, int]:
+    """Bytes read, and in all, at least one: all are read when the phase is over, also where nothing was new."""
+    total = max(tally.total_bytes, tally.done_bytes, 1)
+    return (total if tally.phase in ("remembering", "done") else tally.done_bytes), total
+
+
 def _is_still(tally: Tally) -> bool:
     return tally.phase == "remembering" and _now() - tally.moved_at > _STILL_SECONDS
 
@@ -206,10 +212,10 @@ def _lines() -> Observer:
         if now - spoken < _LINE_SECONDS:
             return
         spoken = now
-        read = 100 * tally.done_bytes / tally.total_bytes if tally.total_bytes else 100
+        done, total = _read_bytes(tally)
         rate = (tally.complete if tally.phase == "remembering" else tally.sent) / (now - began)
         output.tell(
-            f"{tally.phase}: {min(read, 100):.0f} % read, {_state(tally)}, {rate:.0f}/s"
+            f"{tally.phase}: {100 * done / total:.0f} % read, {_state(tally)}, {rate:.0f}/s"
             + (f"; {_STILL}" if _is_still(tally) else "")
         )
 
@@ -236,10 +242,10 @@ def _bars(console: object) -> Iterator[Observer]:
 
         def observe(tally: Tally) -> None:
             waits = tally.phase == "waiting for the log"
-            done = tally.total_bytes if tally.phase in ("remembering", "done") else tally.done_bytes
+            done, total = _read_bytes(tally)
             bars.update(
                 reading,
-                total=max(tally.total_bytes, tally.done_bytes),
+                total=total,
                 completed=done,
                 state=f"{_state(tally)}{'; the log is away, waiting' if waits else ''}",
             )

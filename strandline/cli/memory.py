@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +20,10 @@ from topics.errors import Refused
 if TYPE_CHECKING:
     from strandline.api.models import SearchPage
     from strandline.receipts import Receipt
+
+
+_WORD = re.compile(r"\w{1,40}")
+_WORDS_PROPOSED = 4
 
 
 def remember(
@@ -47,13 +54,14 @@ def remember(
 
     Returns once the text is durable: it survives a crash of anything. Its facts follow within seconds; --wait waits for them.
     """
+    said = _text(text, file)
     receipt = output.run(
         _remember(
             url or settings().url,
             {
                 "user_id": user or settings().user,
                 "dataset": dataset or settings().dataset,
-                "text": _text(text, file),
+                "text": said,
                 "title": title,
                 "author": author,
                 "reference_time": at,
@@ -68,14 +76,25 @@ def remember(
         output.show_json(receipt)
     else:
         _show_receipt(receipt)
-        output.next_step(
-            f"strandline search {shlex.quote('Where is Ada?')}"
-            if reached
-            else f"strandline run {receipt.run_id} --wait",
-            "ask for it" if reached else "follow it",
-        )
+        output.next_step(*_after_remember(receipt, said, user=user, dataset=dataset, reached=reached))
     if not reached:
         raise typer.Exit(1)
+
+
+def _after_remember(
+    receipt: Receipt, text: str, *, user: str | None, dataset: str | None, reached: bool
+) -> tuple[str, str]:
+    """The next command and why: a search with the text's own first words, where it was put."""
+    if not reached:
+        return f"strandline run {receipt.run_id} --wait{_written({'--user': user})}", "follow it"
+    words = " ".join(found.group() for found in islice(_WORD.finditer(text), _WORDS_PROPOSED))
+    if not words:
+        return "strandline runs", "see it being remembered"
+    return f"strandline search {shlex.quote(words)}{_written({'--user': user, '--dataset': dataset})}", "find it"
+
+
+def _written(options: Mapping[str, str | None]) -> str:
+    return "".join(f" {name}={shlex.quote(value)}" for name, value in options.items() if value)
 
 
 def _below(status: str) -> str | None:
@@ -113,7 +132,7 @@ def _show_receipt(receipt: Receipt) -> None:
     if receipt.error:
         output.show(f"  {receipt.error} ({receipt.error_code})")
     if receipt.fact_ids or receipt.closed_fact_ids:
-        output.show(f"  {len(receipt.fact_ids)} facts stated, {len(receipt.closed_fact_ids)} ended")
+        output.show(f"  {output.counted(len(receipt.fact_ids), 'fact')} stated, {len(receipt.closed_fact_ids)} ended")
 
 
 def search(

@@ -93,6 +93,11 @@ def day(at: datetime) -> str:
     return f"{utc:%Y-%m-%d}" if utc.time() == datetime.min.time() else f"{utc:%Y-%m-%d %H:%M} UTC"
 
 
+def counted(number: int, thing: str) -> str:
+    """ "1 fact", "2 facts"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def duration(span: timedelta) -> str:
     """Two figures at most: 850 ms, 12 s, 3 min 20 s, 2 h 5 min."""
     seconds = span.total_seconds()

@@ -148,7 +148,7 @@ def _show_run(run: Run) -> None:
         )
     output.table(("stage", "state", "started (UTC)", "took", "attempts", "error"), rows)
     if run.fact_ids or run.closed_fact_ids:
-        output.show(f"{len(run.fact_ids)} facts stated, {len(run.closed_fact_ids)} ended")
+        output.show(f"{output.counted(len(run.fact_ids), 'fact')} stated, {len(run.closed_fact_ids)} ended")
     if run.status in ("failed", "rejected"):
         output.next_step("strandline runs --state failed", "other runs that failed")
     elif run.status == "complete":
@@ -179,9 +179,12 @@ async def _tail(url: str, user: str, dataset: str | None, after: str | None, as_
     from strandline.client import Client
 
     async with Client(url) as client:
-        if not as_json:
-            output.tell(f"Events of {user}'s runs at {url}; Ctrl-C ends.")
-        async for token, event in client.events(user, dataset=dataset, after=after):
+
+        def connected() -> None:
+            if not as_json:
+                output.tell(f"Events of {user}'s runs at {url}; Ctrl-C ends.")
+
+        async for token, event in client.events(user, dataset=dataset, after=after, connected=connected):
             if as_json:
                 output.show_json({"token": token, **event.model_dump(mode="json")})
             else:

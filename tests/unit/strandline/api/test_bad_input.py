@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import json
 from collections.abc import AsyncIterator
@@ -157,6 +158,26 @@ async def test_a_body_that_is_not_declared_as_json_is_415(bench: Bench, headers:
     status, told = await refused(bench, with_(), headers)
     assert (status, told["code"]) == (415, "unsupported_media_type")
     assert "application/json" in told["error"]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "GZIP", "gzip, deflate", "unheard-of"])
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("size", [20, 200_000])
+async def test_an_encoded_body_is_415_whether_or_not_it_is_one(
+    bench: Bench, caplog: pytest.LogCaptureFixture, encoding: str, packed: bool, size: int
+) -> None:
+    raw = with_(text="x" * size)
+    raw = gzip.compress(raw) if packed else raw
+    status, told = await refused(bench, raw, {"Content-Type": "application/json", "Content-Encoding": encoding})
+    assert (status, told["code"]) == (415, "unsupported_media_type")
+    assert "Content-Encoding" in told["error"]
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_identity_is_no_encoding(bench: Bench) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "identity"}
+    async with bench.http.post("/v1/remember", data=with_(), headers=headers) as answer:
+        assert answer.status == 202
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,18 @@ async def test_a_heartbeat_comes_first_so_that_a_silent_stream_can_be_resumed(be
     assert head[3] == b"\n"
 
 
+async def test_the_client_tells_once_that_its_stream_is_connected(bench: Bench) -> None:
+    told: list[bool] = []
+    async with aclosing(bench.client.events("ada", connected=lambda: told.append(True))) as events:
+        reading = asyncio.ensure_future(anext(events))
+        assert not told
+        await eventually(lambda: told)
+        await bench.client.remember(body())
+        async with asyncio.timeout(10):
+            await reading
+    assert told == [True]
+
+
 async def test_the_client_goes_on_by_itself_when_the_server_ends_the_stream(bench: Bench) -> None:
     async with aclosing(bench.client.events("ada")) as events:
         reading = asyncio.ensure_future(anext(events))
@@ -211,7 +223,7 @@ async def test_a_server_that_ends_finishes_its_answers_and_ends_streams_and_wait
                 await ending.aclose()
                 assert (await waiting).status == "accepted"
                 assert b"id: " in await reading
-            with pytest.raises(Outage, match="no answer"):
+            with pytest.raises(Outage, match="no server at"):
                 await client.health()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ import pytest
 from strandline.api.models import FoundFact, Hit, SearchPage, SourceText
 from strandline.cli import root
 from strandline.cli.answers import answer_lines, quote
-from strandline.cli.output import day, duration, one_line, printable, shortened
+from strandline.cli.output import counted, day, duration, one_line, printable, shortened
 from tests.doubles.server import Bench, running
 from topics.codec import decode
 from topics.keys import derived_id
@@ -60,7 +61,38 @@ async def test_remember_gives_the_receipt_and_the_next_step(strandline: Run, ben
     run_id = out.split()[2]
     request = await bench.requested(run_id)
     assert (request.text, request.author, request.reference_time) == ("Ada lives in Berlin.", "Ada", AT)
-    assert err.startswith("Next: strandline search")
+    assert err.startswith("Next: strandline search 'Ada lives in Berlin' ")
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed"),
+    [
+        ("rm; `rm` $(x) 'it' \"b\"", "search 'rm rm x it' --dataset='my notes' "),
+        ("🙂!", "runs "),
+    ],
+)
+async def test_the_proposed_search_is_safe_to_paste(strandline: Run, text: str, proposed: str) -> None:
+    _, _, err = await strandline("remember", text, "--dataset", "my notes")
+    assert err.startswith(f"Next: strandline {proposed}")
+
+
+@pytest.mark.parametrize("command", [["tail"], ["search", "x"], ["remember", "x"], ["runs"]])
+def test_without_a_server_a_command_says_how_to_start_one_and_nothing_else(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        code = root.run([*command, "--url", url])
+    out, err = capsys.readouterr()
+    assert (code, out) == (1, "")
+    assert f"no server at {url}: start everything with `strandline up`" in err
+    assert "Events of" not in err
+    assert "ssl:" not in err
+
+
+def test_one_is_no_plural() -> None:
+    assert [counted(number, "fact") for number in (0, 1, 2)] == ["0 facts", "1 fact", "2 facts"]
 
 
 async def test_json_is_the_receipt_and_nothing_else(strandline: Run) -> None:

@@ -31,6 +31,17 @@ def test_a_pipe_gets_a_line_every_ten_seconds_and_none_before(
     assert lines == ["reading: 50 % read, 42 sent, 4/s", "reading: 50 % read, 42 sent, 2/s"]
 
 
+def test_an_import_that_found_nothing_new_has_read_it_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(imports, "_now", lambda: now)
+    with imports.progress() as observe:
+        now = 130.0
+        observe(Tally(phase="done", total_bytes=200))
+    assert "100 % read" in capsys.readouterr().err
+
+
 def test_runs_that_stand_still_are_told_with_the_likely_cause(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
