@@ -1,7 +1,8 @@
 """Ordered lanes: many keys at once, one turn at a time per key, acknowledgement only as an unbroken prefix of a partition.
 
 A host delivers records partition by partition, in order. A record joins the lane of its (partition, key). A lane hands its handler TURNS:
-all records that wait, up to a limit. Lanes run side by side, as many as there are slots; the slots are shared by all `Lanes` of a stage.
+all records that wait, up to a limit; a turn that needs a record behind it may be widened by all that wait meanwhile. Lanes run side by side,
+as many as there are slots; the slots are shared by all `Lanes` of a stage.
 
             taken ─►  partition 7:   A1  B1  A2  C1  A3          delivery order; acknowledged from the left while handled
                           lane A:    A1 ─ A2 ─ A3                one turn at a time
@@ -22,7 +23,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 STALE_POLL_S = 0.1
 """How soon a pausing turn notices that its partition moved away: a rebalance waits for it."""
@@ -66,6 +67,13 @@ class Lease(Protocol):
 
     def finish(self, count: int) -> None:
         """The first `count` records of the turn are handled, whatever becomes of the others."""
+        ...
+
+    def widen(self) -> Sequence[Any]:
+        """Adds all that wait in the lane to the end of the turn, beyond the limit of a turn; what was added, in order.
+
+        For a handler that cannot go on without a record that may wait behind its own. Nothing is added once the lease is lost.
+        """
         ...
 
     async def pause(self, seconds: float) -> None:
@@ -145,6 +153,10 @@ class Lanes(Generic[R]):
         """Records taken and neither acknowledged nor void."""
         return self._pending
 
+    def is_full(self) -> bool:
+        """No record is read until one of those taken is acknowledged."""
+        return self._pending >= self._max_pending
+
     def oldest_pending_age(self) -> float:
         """Seconds since the oldest open record was taken, void ones in work included since a rebalance waits for them; 0.0 if there is none."""
         times = [claim.delivered[0].taken_at for claim in self._claims.values() if claim.delivered]
@@ -220,7 +232,7 @@ class Lanes(Generic[R]):
                     self._give_up(claim, keep_started=True)
                     return
                 entries = [lane.popleft() for _ in range(min(len(lane), self._turn_records))]
-                await self._run(_Turn(entries, seat), claim)
+                await self._run(_Turn(entries, seat, claim, lane), claim)
             finally:
                 seat.leave()
         if claim.is_open():
@@ -283,10 +295,10 @@ class Lanes(Generic[R]):
 
     def _count(self, change: int) -> None:
         self._pending += change
-        if self._pending < self._max_pending:
-            self._room.set()
-        else:
+        if self.is_full():
             self._room.clear()
+        else:
+            self._room.set()
 
 
 class _Seat:
@@ -311,12 +323,14 @@ class _Seat:
 class _Turn(Generic[R]):
     """A turn in work: the handler's Lease."""
 
-    __slots__ = ("_seat", "entries", "finished")
+    __slots__ = ("_claim", "_lane", "_seat", "entries", "finished")
 
-    def __init__(self, entries: list[_Entry[R]], seat: _Seat) -> None:
+    def __init__(self, entries: list[_Entry[R]], seat: _Seat, claim: _Claim[R], lane: deque[_Entry[R]]) -> None:
         self.entries = entries
         self.finished = 0
         self._seat = seat
+        self._claim = claim
+        self._lane = lane
 
     def is_lost(self) -> bool:
         if self.finished >= len(self.entries):
@@ -326,6 +340,16 @@ class _Turn(Generic[R]):
 
     def finish(self, count: int) -> None:
         self.finished = max(self.finished, count)
+
+    def widen(self) -> Sequence[R]:
+        if not self._claim.is_open() or self.is_lost():
+            return ()  # what waits in the lane is void or soon will be
+        added = list(self._lane)
+        self._lane.clear()
+        for entry in added:
+            entry.started = True
+        self.entries += added
+        return [entry.record for entry in added]
 
     async def pause(self, seconds: float) -> None:
         self._seat.leave()  # a key that waits must not keep others from working

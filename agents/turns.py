@@ -3,7 +3,7 @@
     turn ─► decode ─► [wait for the epoch] ─► stage.run ─► results ─► ONE append: sends, dead letters, run events ─► acknowledged by the lane
                               ▲                   │
                               └── Outage          │  breaker; waits without limit, no attempt counted
-                              └── Hole            │  alarm; waits without limit
+                              └── Hole            │  alarm; waits without limit; all that comes in the lane joins the turn
                               └── Retryable ◄─────┤  back-off with jitter, `retry_after` obeyed up to a cap; counted
                                                   ├─ Permanent, the last attempt, a bug: of several records ─► each by itself, in order
                                                   │                                     of one ─► stage.give_up, dead letter, run failed
@@ -38,6 +38,7 @@ from topics.errors import Outage, Permanent, Retryable, Undecodable
 from topics.log import Log
 
 D = TypeVar("D")
+Widen = Callable[[], Sequence[Incoming]]
 
 RETRY_AFTER_CAP = timedelta(minutes=1)
 """The longest wait that another side may ask for; the breaker of an outage has its own."""
@@ -71,6 +72,10 @@ class Holes:
 
     def add(self, stage: str, key: bytes | None) -> None:
         self._by_stage.setdefault(stage, set()).add(key)
+
+    def counts(self) -> dict[str, int]:
+        """Lanes by stage, of the stages that have any."""
+        return {stage: len(keys) for stage, keys in sorted(self._by_stage.items()) if keys}
 
     def discard(self, stage: str, key: bytes | None) -> None:
         self._by_stage.get(stage, set()).discard(key)
@@ -111,17 +116,21 @@ class TurnRunner(Generic[D]):
         self._deadline_s = stage.retry.deadline.total_seconds()
         self._backoff = Backoff(stage.retry.backoff, stage.retry.backoff_cap)
 
-    async def run(self, incomings: Sequence[Incoming], lease: Lease) -> None:
-        """Handles the records of one lane, in order; on return all is durable. Raises Abandoned when they will be delivered again."""
+    async def run(self, incomings: Sequence[Incoming], lease: Lease, widen: Widen = tuple) -> None:
+        """Handles the records of one lane, in order; on return all is durable. Raises Abandoned when they will be delivered again.
+
+        `widen` adds what waits in the lane to the turn and gives it: behind a hole the missing record may be among it.
+        """
         begun, started_at = time.monotonic(), self._clock.now()
         works = [self._open(incoming) for incoming in incomings]
         announcement = Announcement(lambda: self._sender.announce(works, started_at))
         try:
-            await self._whole(works, lease, started_at, announcement)
+            await self._whole(works, lease, widen, started_at, announcement)
         except Abandoned:
             self._metrics.abandoned.inc(len(works))
             raise
         finally:
+            self._holes.discard(self._stage.name, works[0].incoming.key)
             await announcement.end()
         self._measure(works, time.monotonic() - begun)
 
@@ -134,23 +143,61 @@ class TurnRunner(Generic[D]):
             _log.error("record.decode_bug", stage=self._stage.name, error=place_of(error))
             return Work(incoming, result=GaveUp(Undecodable(f"reading the record failed: {type(error).__name__}")))
 
-    async def _whole(self, works: list[Work], lease: Lease, started_at: datetime, announcement: Announcement) -> None:
+    async def _whole(
+        self, works: list[Work], lease: Lease, widen: Widen, started_at: datetime, announcement: Announcement
+    ) -> None:
         try:
-            await self._handle([work for work in works if work.delivery is not None], lease)
+            await self._handle_widening(works, lease, widen)
             await announcement.end()  # "started" goes out before the end is told
             await self._sender.publish(works, lease, started_at, self._refuse)
         except TakeApart:
             self._metrics.retried("split")
-            for number, work in enumerate(works, start=1):
+            await self._apart(works, lease, widen, started_at)
+
+    async def _handle_widening(self, works: list[Work], lease: Lease, widen: Widen) -> None:
+        """All together. `works` grows while a number is missing."""
+        holes = 0
+        while True:
+            try:
+                await self._handle([work for work in works if work.delivery is not None], lease)
+            except Hole as error:
+                holes += 1
+                await self._wait_at_hole(works, error, holes, lease, widen)
+            else:
+                return self._holes.discard(self._stage.name, works[0].incoming.key)
+
+    async def _apart(self, works: list[Work], lease: Lease, widen: Widen, started_at: datetime) -> None:
+        """Each by itself, in order. One that stands before a hole lets those behind it try: the missing record may be among them."""
+        holes, left = 0, list(range(len(works)))
+        while left:
+            waiting: list[int] = []
+            hole: Hole | None = None
+            for place, number in enumerate(left):
+                work = works[number]
                 if lease.is_lost():
-                    raise Abandoned from None
-                if work.delivery is not None:
-                    await self._handle([work], lease)
+                    raise Abandoned
+                try:
+                    await self._handle([work] if work.delivery is not None else [], lease)
+                except Hole as error:
+                    hole = hole or error
+                    waiting.append(number)
+                    continue
                 await self._sender.publish([work], lease, started_at, self._refuse)
-                lease.finish(number)
+                lease.finish(min([*waiting[:1], *left[place + 1 : place + 2]], default=len(works)))
+            if hole is not None and len(waiting) == len(left):
+                holes += 1
+                known = len(works)
+                await self._wait_at_hole(works, hole, holes, lease, widen)
+                waiting += range(known, len(works))
+            left = waiting
+
+    async def _wait_at_hole(self, works: list[Work], error: Hole, times: int, lease: Lease, widen: Widen) -> None:
+        self._alarm_hole(works[0].incoming, len(works), error, times)
+        await lease.pause(ALARM_BACKOFF.seconds(times))
+        works += [self._open(incoming) for incoming in widen()]
 
     async def _handle(self, works: list[Work], lease: Lease) -> None:
-        """Gives each its result. Raises TakeApart for several that fail together."""
+        """Gives each its result. Raises TakeApart for several that fail together, Hole if a number before them is missing."""
         if not works:
             return
         turn = await self._turn(works, lease)
@@ -162,23 +209,19 @@ class TurnRunner(Generic[D]):
             works[0].attempts = failure.attempts
             works[0].result = await self._give_up(turn, failure.error, lease)
             return
-        finally:
-            self._holes.discard(self._stage.name, works[0].incoming.key)
         for work, result in zip(works, results[0], strict=True):
             work.result, work.attempts = result, results[1]
 
     async def _until_settled(self, turn: Turn[Any], lease: Lease) -> tuple[Sequence[Result], int]:
-        """The stage's results and the attempts they took. Raises _Failed when it is not to be tried again."""
-        failed = bugs = holes = 0
+        """The stage's results and the attempts they took. Raises _Failed when it is not to be tried again, Hole."""
+        failed = bugs = 0
         while True:
             try:
                 return await self._try(turn, lease), failed + 1
             except Fenced as error:
                 self._abandon(turn, error)
-            except Hole as error:
-                holes += 1
-                self._alarm_hole(turn, error, holes)
-                wait_s = ALARM_BACKOFF.seconds(holes)
+            except Hole:
+                raise
             except Outage:
                 self._metrics.retried("outage")
                 wait_s = 0.0  # the breaker knows how long
@@ -265,7 +308,7 @@ class TurnRunner(Generic[D]):
         return Outage(away[0], message) if away else Retryable(message)
 
     async def _give_up(self, turn: Turn[Any], error: Permanent, lease: Lease) -> GaveUp:
-        """What the stage still owes for a record that failed for good. Tried without limit: its number must go on."""
+        """What the stage still owes for a record that failed for good. Tried without limit: its number must go on. Raises Hole."""
         if self._stage.give_up is None:
             return GaveUp(error)
         tries = bugs = 0
@@ -278,6 +321,8 @@ class TurnRunner(Generic[D]):
                 return gave_up
             except Fenced as fenced:
                 self._abandon(turn, fenced)
+            except Hole:
+                raise
             except (Retryable, TimeoutError) as failure:
                 if isinstance(failure, Outage):
                     tripped.add(self._breakers.trip(failure))
@@ -293,30 +338,42 @@ class TurnRunner(Generic[D]):
         """For a record whose sends the log does not take."""
         if work.delivery is None:
             return GaveUp(error)
-        return await self._give_up(await self._turn([work], lease), error, lease)
+        holes = 0
+        while True:
+            try:
+                return await self._give_up(await self._turn([work], lease), error, lease)
+            except (
+                Hole
+            ) as hole:  # only if the store lost what it had: its effect was there before its sends were refused
+                holes += 1
+                await self._wait_at_hole([work], hole, holes, lease, tuple)
 
-    def _alarm_hole(self, turn: Turn[Any], error: Hole, times: int) -> None:
+    def _alarm_hole(self, first: Incoming, records: int, error: Hole, times: int) -> None:
         if times == 1 or times % 6 == 0:
-            _log.error("lane.hole", times=times, error=str(error), **self._fields(turn))
+            _log.error("lane.hole", times=times, error=str(error), **self._fields(first, records))
         self._metrics.retried("hole")
-        self._holes.add(self._stage.name, turn.deliveries[0].incoming.key)
+        self._holes.add(self._stage.name, first.key)
 
     def _abandon(self, turn: Turn[Any], error: Fenced) -> NoReturn:
         self._metrics.fenced.inc()
-        _log.warning("turn.fenced", epoch=turn.fence.epoch, error=str(error), **self._fields(turn))
+        _log.warning(
+            "turn.fenced",
+            epoch=turn.fence.epoch,
+            error=str(error),
+            **self._fields(turn.deliveries[0].incoming, len(turn.deliveries)),
+        )
         raise Abandoned from error
 
     def _bug(self, turn: Turn[Any], error: Exception) -> Bug:
         place = place_of(error)
-        _log.error("stage.bug", error=place, **self._fields(turn))
+        _log.error("stage.bug", error=place, **self._fields(turn.deliveries[0].incoming, len(turn.deliveries)))
         return Bug(
             f"{self._stage.name} failed unexpectedly: {place}; this is a fault of the program: replay the record after an upgrade"
         )
 
-    def _fields(self, turn: Turn[Any]) -> dict[str, Any]:
-        first = turn.deliveries[0].incoming
+    def _fields(self, first: Incoming, records: int) -> dict[str, Any]:
         place = {"topic": first.topic, "partition": first.partition, "offset": first.offset}
-        return {"stage": self._stage.name, "records": len(turn.deliveries), **place}
+        return {"stage": self._stage.name, "records": records, **place}
 
     def _wait_s(self, error: Retryable, failed: int) -> float:
         asked = min(error.retry_after or timedelta(0), RETRY_AFTER_CAP).total_seconds()

@@ -88,7 +88,10 @@ class StageHost:
         self._slots = asyncio.Semaphore(stage.slots)
 
     async def handle(self, records: Sequence[KafkaRecord], lease: Lease) -> None:
-        await self._runner.run([record.incoming for record in records], lease)
+        def widen() -> list[Incoming]:
+            return [record.incoming for record in lease.widen()]
+
+        await self._runner.run([record.incoming for record in records], lease, widen)
 
     def open_lanes(
         self, max_pending: int, on_lost: Callable[[Hashable], None], on_broken: Callable[[BaseException], None]
@@ -113,6 +116,10 @@ class StageHost:
     @property
     def pending(self) -> int:
         return sum(lanes.pending for lanes in self.lanes)
+
+    def is_full(self) -> bool:
+        """At least one partition is not read because too many of its records are open."""
+        return any(lanes.is_full() for lanes in self.lanes)
 
     def oldest_pending_age(self) -> float:
         return max((lanes.oldest_pending_age() for lanes in self.lanes), default=0.0)

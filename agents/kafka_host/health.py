@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import web
 from prometheus_client import generate_latest
@@ -45,7 +46,8 @@ async def _live(request: web.Request) -> web.Response:
 
 def _ready(host: KafkaHost) -> web.Response:
     missing = what_is_missing(host)
-    return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
+    body = {"ready": not missing, "missing": missing, **what_stands_still(host)}
+    return web.json_response(body, status=503 if missing else 200)
 
 
 def what_is_missing(host: KafkaHost) -> list[str]:
@@ -53,6 +55,17 @@ def what_is_missing(host: KafkaHost) -> list[str]:
     missing = [] if host.assignment else ["partitions"]
     missing += ["epochs"] if host.epochs.is_claiming() else []
     return missing + list(host.breakers.away())
+
+
+def what_stands_still(host: KafkaHost) -> dict[str, Any]:
+    """`holes`: lanes by stage that wait for a missing number; `full`: stages with a partition that is not read until records are done.
+
+    Neither makes the worker unready: the other datasets work, and no restart would help these.
+    """
+    return {
+        "holes": host.holes.counts(),
+        "full": [each.stage.name for each in host.stages.values() if each.is_full()],
+    }
 
 
 def _metrics(host: KafkaHost, metrics: Metrics) -> web.Response:

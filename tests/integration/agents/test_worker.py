@@ -236,7 +236,7 @@ async def test_readiness_names_what_is_missing(here: World) -> None:
 
 async def test_a_ready_worker_says_so(here: World) -> None:
     worker = await here.start().ready()
-    assert await worker.get("/ready") == '{"ready": true, "missing": []}'
+    assert await worker.get("/ready") == '{"ready": true, "missing": [], "holes": {}, "full": []}'
 
     async def says_so() -> bool:
         return f"port={worker.port}" in worker.log().partition("worker.ready")[2]

@@ -89,7 +89,8 @@ async def live_through(case: Chaos, lanes_type: type[Lanes[SimulatedRecord]] = L
     async def handle(records: Sequence[SimulatedRecord], lease: Lease) -> None:
         lane = store.begin(records)
         try:
-            for number, record in enumerate(records, start=1):
+            turn = list(records)
+            for number, record in enumerate(turn, start=1):  # grows meanwhile
                 await asyncio.sleep(dice.choice((0.0, 0.0, 0.01, 0.1, 0.5)))
                 store.apply(record)
                 fate = dice.random()
@@ -99,6 +100,8 @@ async def live_through(case: Chaos, lanes_type: type[Lanes[SimulatedRecord]] = L
                     raise Abandoned
                 elif fate < 0.3:
                     lease.finish(number)
+                elif fate < 0.4:
+                    turn += lease.widen()
         finally:
             store.in_work.discard(lane)
 
@@ -218,6 +221,63 @@ def test_records_that_wait_make_one_turn_and_other_keys_run_beside_them() -> Non
     run(program())
 
 
+def test_a_widened_turn_holds_all_that_waits_and_acknowledges_nothing_before_its_end() -> None:
+    async def program() -> None:
+        host = PartitionHost([[A, B, A, A, A]])
+        widened: list[int] = []
+        gate = asyncio.Event()
+
+        async def handle(records: Sequence[SimulatedRecord], lease: Lease) -> None:
+            if records[0].key == A:
+                await lease.pause(1)
+                widened.extend(record.offset for record in lease.widen())
+                assert lease.widen() == []
+                await gate.wait()
+
+        lanes = lanes_on(host, handle, turn_records=1)
+        for offset, key in enumerate(host.keys[0]):
+            lanes.take(SimulatedRecord(host, 0, key, offset, 1))
+        await asyncio.sleep(2)
+        assert widened == [2, 3, 4]
+        assert host.acknowledged == []
+        gate.set()
+        await asyncio.sleep(1)
+        assert [record.offset for record in host.acknowledged] == [0, 1, 2, 3, 4]
+        assert host.faults == []
+        assert lanes.pending == 0
+        await lanes.close()
+
+    run(program())
+
+
+def test_a_turn_whose_partition_goes_away_is_not_widened() -> None:
+    async def program() -> None:
+        host = PartitionHost([[A, A]])
+        widened: list[Sequence[SimulatedRecord]] = []
+        rebalancing = asyncio.Event()
+
+        async def handle(records: Sequence[SimulatedRecord], lease: Lease) -> None:
+            await rebalancing.wait()
+            widened.append(lease.widen())
+
+        lanes = lanes_on(host, handle, turn_records=1)
+        for offset, key in enumerate(host.keys[0]):
+            record = SimulatedRecord(host, 0, key, offset, 1)
+            host.unacked.add(record)
+            lanes.take(record)
+        await asyncio.sleep(1)
+        rebalance = asyncio.create_task(host.rebalance())
+        await asyncio.sleep(1)
+        rebalancing.set()
+        await rebalance
+        assert widened == [()]
+        assert host.committed == {0: 1}
+        assert host.faults == []
+        await lanes.close()
+
+    run(program())
+
+
 def test_reading_stops_at_max_pending_and_goes_on_when_there_is_room() -> None:
     async def program() -> None:
         host = PartitionHost([[A, B, C]])
@@ -230,6 +290,7 @@ def test_reading_stops_at_max_pending_and_goes_on_when_there_is_room() -> None:
         feeding = asyncio.create_task(host.feed(lanes, []))
         await asyncio.sleep(1)
         assert lanes.pending == 2
+        assert lanes.is_full()
         gate.set()
         await feeding
         assert host.committed == {0: 3}

@@ -40,12 +40,17 @@ class HeldLease:
         self.lost_at = lost_at
         self.finished = 0
         self.pauses: list[float] = []
+        self.waiting: list[Incoming] = []
 
     def is_lost(self) -> bool:
         return asyncio.get_running_loop().time() >= self.lost_at
 
     def finish(self, count: int) -> None:
         self.finished = count
+
+    def widen(self) -> Sequence[Incoming]:
+        waiting, self.waiting = self.waiting, []
+        return waiting
 
     async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -138,7 +143,7 @@ class Bench:
         )
 
     async def handle(self, *incomings: Incoming) -> None:
-        await self.runner.run(incomings, self.lease)
+        await self.runner.run(incomings, self.lease, self.lease.widen)
 
     def letters(self) -> list[DeadLetter]:
         return [out.record for out in self.log.on("dead.letters") if isinstance(out.record, DeadLetter)]
@@ -368,6 +373,100 @@ def test_a_hole_is_waited_for_for_ever_and_seen_meanwhile() -> None:
         await handling
         assert not bench.holes.any()
         assert bench.letters() == []
+
+    run(program())
+
+
+class Numbers:
+    """A store that takes records only in the order of their offsets, from 1 on, as the writer does; `bad` ones it never takes."""
+
+    def __init__(self, *bad: int) -> None:
+        self.applied = 0
+        self.bad = bad
+
+    async def behave(self, turn: Turn[RememberRequest], run: int) -> None:
+        fresh = sorted(each.incoming.offset for each in turn.deliveries if each.incoming.offset > self.applied)
+        self.require(fresh)
+        if set(fresh) & set(self.bad):
+            raise Refused("bad")
+        self.applied = max(fresh, default=self.applied)
+
+    async def give_up(self, turn: Turn[RememberRequest], error: Permanent, deps: None) -> GaveUp:
+        number = turn.deliveries[0].incoming.offset
+        self.require([number])
+        self.applied = number
+        return GaveUp(error)
+
+    def require(self, numbers: Sequence[int]) -> None:
+        for expected, number in enumerate(numbers, start=self.applied + 1):
+            if number != expected:
+                raise Hole(f"number {expected} is missing")
+
+
+def test_a_hole_is_healed_by_its_missing_record_when_that_comes_behind_it() -> None:
+    async def program() -> None:
+        store = Numbers()
+        bench = Bench(store.behave)
+        with capture_logs() as logs:
+            handling = asyncio.create_task(bench.handle(request(2), request(3)))
+            await asyncio.sleep(100)
+            assert bench.holes.counts() == {"toy": 1}
+            assert bench.log.on("remember.texts") == []
+            alarms = len([entry for entry in logs if entry["event"] == "lane.hole"])
+            bench.lease.waiting = [request(5)]
+            await asyncio.sleep(300)
+            assert len([entry for entry in logs if entry["event"] == "lane.hole"]) > alarms
+            bench.lease.waiting = [request(1), request(4)]
+            await handling
+        assert bench.turns[-1] == [2, 3, 5, 1, 4]
+        assert store.applied == 5
+        assert bench.holes.counts() == {}
+        assert bench.letters() == []
+        assert len(bench.log.on("remember.texts")) == 5
+
+    run(program())
+
+
+@pytest.mark.parametrize("bad", [1, 2, 3, 4])
+def test_a_hole_is_healed_though_a_record_of_the_turn_is_bad(bad: int) -> None:
+    async def program() -> None:
+        store = Numbers(bad)
+        bench = Bench(store.behave, give_up=store.give_up)
+        bench.lease.waiting = [request(2), request(1)]
+        async with asyncio.timeout(3600):
+            await bench.handle(request(4), request(3))
+        assert store.applied == 4
+        assert [letter.offset for letter in bench.letters()] == [bad]
+        assert bench.lease.finished == 4
+        assert len(bench.log.on("remember.texts")) == 3
+
+    run(program())
+
+
+def test_a_bad_record_that_raises_before_the_hole_is_seen_waits_for_the_missing_one_too() -> None:
+    async def program() -> None:
+        store = Numbers()
+        bench = Bench(raising(Refused("bad"), only=2), give_up=store.give_up)
+        handling = asyncio.create_task(bench.handle(request(2)))
+        await asyncio.sleep(100)
+        assert bench.holes.any()
+        assert bench.letters() == []
+        bench.lease.waiting = [request(3)]
+        store.applied = 1
+        await handling
+        assert [letter.offset for letter in bench.letters()] == [2]
+
+    run(program())
+
+
+def test_a_hole_is_forgotten_when_its_partition_goes_away() -> None:
+    async def program() -> None:
+        bench = Bench(raising(Hole("number 1 is missing")))
+        bench.lease.lost_at = 100
+        with pytest.raises(Abandoned):
+            await bench.handle(request(2))
+        assert not bench.holes.any()
+        assert bench.log.on("remember.texts") == []
 
     run(program())
 
