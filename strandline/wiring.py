@@ -32,6 +32,9 @@ from topics.kafka.log import KafkaLog
 
 logger = structlog.get_logger(__name__)
 
+Language = tuple[LanguageModel, Embedder]
+"""What reads texts, and what makes their vectors."""
+
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Database]:
@@ -46,7 +49,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def open_language(settings: Settings) -> AsyncIterator[tuple[LanguageModel, Embedder]]:
+async def open_language(settings: Settings) -> AsyncIterator[Language]:
     """The model and the embedder that the settings mean; what the user must hear about them is logged."""
     chosen = model_settings(settings)
     if notice := choose(chosen).notice:
@@ -77,11 +80,13 @@ async def open_index(settings: Settings, embedder: Embedder) -> AsyncIterator[We
 
 
 @asynccontextmanager
-async def open_deps(settings: Settings, log: KafkaLog, metrics: Metrics, breakers: Breakers) -> AsyncIterator[Deps]:
+async def open_deps(
+    settings: Settings, log: KafkaLog, language: Language, metrics: Metrics, breakers: Breakers
+) -> AsyncIterator[Deps]:
     """What a worker's stages need. Makes schema and collections if they are not there; raises Outage while a service is away."""
+    model, embedder = language
     async with AsyncExitStack() as opened:
         database = await opened.enter_async_context(open_database(settings))
-        model, embedder = await opened.enter_async_context(open_language(settings))
         index = await opened.enter_async_context(open_index(settings, embedder))
         await log.start()
         await migrate(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -14,7 +15,7 @@ from agents.contract import AnyStage
 from agents.deps import Deps
 from agents.group_commit import Backoff
 from agents.kafka_host.options import WorkerOptions
-from agents.kafka_host.process import run_worker
+from agents.kafka_host.process import EXIT_CLEAN, run_worker
 from agents.metrics import Metrics
 from agents.pipeline import STAGES
 from strandline import wiring
@@ -34,8 +35,39 @@ async def work(settings: Settings, stages: Sequence[AnyStage] = STAGES) -> int:
 
     Waits for services that are away when it starts, without limit: whoever starts everything at once need not know an order.
     """
+    told = _end_when_told()
+    try:
+        return await _work(settings, stages)
+    except asyncio.CancelledError:
+        if not told.is_set():
+            raise
+        logger.info("worker.ended", exit_code=EXIT_CLEAN)
+        return EXIT_CLEAN
+
+
+def _end_when_told() -> asyncio.Event:
+    """Cancels this task at SIGTERM and SIGINT, until the host has handlers of its own: before that there is nothing to finish."""
+    told, task, loop = asyncio.Event(), asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+
+    def end(number: signal.Signals) -> None:
+        if not told.is_set():
+            told.set()
+            logger.info("worker.ending", reason=number.name)
+            task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+    return told
+
+
+async def _work(settings: Settings, stages: Sequence[AnyStage]) -> int:
     metrics, breakers = Metrics(), Breakers()
-    async with open_log(settings) as log, _patient_deps(settings, log, metrics, breakers) as deps:
+    async with (
+        open_log(settings) as log,
+        wiring.open_language(settings) as language,
+        _patient_deps(settings, log, language, metrics, breakers) as deps,
+    ):
         return await run_worker(
             stages,
             deps,
@@ -49,13 +81,15 @@ async def work(settings: Settings, stages: Sequence[AnyStage] = STAGES) -> int:
 
 
 @asynccontextmanager
-async def _patient_deps(settings: Settings, log: KafkaLog, metrics: Metrics, breakers: Breakers) -> AsyncIterator[Deps]:
+async def _patient_deps(
+    settings: Settings, log: KafkaLog, language: wiring.Language, metrics: Metrics, breakers: Breakers
+) -> AsyncIterator[Deps]:
     async with AsyncExitStack() as opened:
         deps: Deps | None = None
         tries = 0
         while deps is None:
             try:
-                deps = await opened.enter_async_context(wiring.open_deps(settings, log, metrics, breakers))
+                deps = await opened.enter_async_context(wiring.open_deps(settings, log, language, metrics, breakers))
             except Outage as error:
                 tries += 1
                 logger.warning("worker.waiting", service=error.service, error=str(error))
