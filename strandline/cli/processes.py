@@ -42,7 +42,9 @@ def serve(
 def worker() -> None:
     """Run a worker until it is told to stop (SIGTERM, Ctrl-C): it takes part in the work on all topics.
 
-    Workers share the work by partitions, up to twelve of them. Exit codes: 0 told to stop, 1 not started, 3 crashed or stalled, 4 did not end in time.
+    Workers share the work by partitions, up to twelve of them. At its start a worker waits for services that are away.
+
+    Exit codes: 0 told to stop, 1 not started, 3 crashed or stalled, 4 did not end in time.
     """
     from strandline.worker import work
 
