@@ -11,6 +11,7 @@ Every reader has a bounded queue: one that is too slow for its stream loses the 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
@@ -43,6 +44,12 @@ EVENTS_KEPT: Final = 10_000
 
 OWN_FOLLOWERS: Final = 3
 """Streams at once that come from further back: each reads the log in the loop that answers requests, so few may."""
+
+_MAX_FOLLOWERS: Final = 16
+"""With those that only wait: each is a connection to the log. One waits for ever where all it lacked has passed its retention."""
+
+_IDLE: Final = timedelta(seconds=5)
+"""Without a record for so long a follower only waits."""
 
 _TURN_RECORDS: Final = 50
 """Read in one go by such a stream before everything else has its turn: a few milliseconds at most."""
@@ -96,7 +103,9 @@ class RunFeed:
         self._log = log
         self._runs_kept = runs_kept
         self._events_kept = events_kept
-        self._own_followers_left = own_followers
+        self._own_followers = own_followers
+        self._heard_at: dict[Subscription, float] = {}
+        """By the streams that have followers of their own: the loop's time of their last record, infinite while the reader is awaited."""
         self._runs: OrderedDict[str, FoldedRun] = OrderedDict()
         self._watches: defaultdict[str, set[Watch]] = defaultdict(set)
         self._events: deque[Seen] = deque()
@@ -254,15 +263,14 @@ class RunFeed:
         """Serves the subscription from memory if what it lacks is there, else starts a follower for it and gives that."""
         if self._join(subscription):
             return None
-        if self._own_followers_left == 0:
+        busy_since = asyncio.get_running_loop().time() - _IDLE.total_seconds()
+        busy = sum(at > busy_since for at in self._heard_at.values())
+        if busy >= self._own_followers or len(self._heard_at) >= _MAX_FOLLOWERS:
             raise Retryable("too many streams are catching up: try again", retry_after=timedelta(seconds=5))
-        self._own_followers_left -= 1
+        self._heard_at[subscription] = math.inf
         helper = asyncio.create_task(self._catch_up(subscription), name="run events from further back")
-        helper.add_done_callback(self._one_follower_less)
+        helper.add_done_callback(lambda _: self._heard_at.pop(subscription))
         return helper
-
-    def _one_follower_less(self, _: asyncio.Task[None]) -> None:
-        self._own_followers_left += 1
 
     def _join(self, subscription: Subscription) -> bool:
         if any(at < kept for at, kept in zip(subscription.vector, self._kept_from, strict=True)):
@@ -273,7 +281,8 @@ class RunFeed:
         return True
 
     async def _catch_up(self, subscription: Subscription) -> None:
-        turn = 0
+        turn, now = 0, asyncio.get_running_loop().time
+        self._heard_at[subscription] = now()
         try:
             async with aclosing(self._records(subscription.vector)) as records:
                 async for incoming in records:
@@ -285,7 +294,9 @@ class RunFeed:
                         subscription.end()
                         return
                     _hand_over(incoming, subscription)
+                    self._heard_at[subscription] = math.inf
                     await subscription.until_read()
+                    self._heard_at[subscription] = now()
                     if self._join(subscription):
                         return
         except Exception:

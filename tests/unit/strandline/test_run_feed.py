@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline import run_feed
-from strandline.run_feed import OWN_FOLLOWERS, RunFeed
+from strandline.run_feed import RunFeed
 from strandline.run_streams import Message, user_keys
 from strandline.run_tokens import PARTITIONS, decode_token, encode_token
 from tests.doubles.memory_log import MemoryLog
@@ -173,7 +173,7 @@ async def test_a_reader_from_further_back_gets_a_follower_until_it_has_caught_up
             assert runs(await take(stream, 1)) == [live.run_id]
             await eventually(lambda: log.followers == 1)
     assert sorted(runs(found)) == sorted(one.run_id for one in sent)
-    assert feed._own_followers_left == OWN_FOLLOWERS
+    assert not feed._heard_at
 
 
 async def test_too_many_readers_from_further_back_are_told_to_come_again() -> None:
@@ -185,6 +185,24 @@ async def test_too_many_readers_from_further_back_are_told_to_come_again() -> No
         await feed.caught_up(SOON)
         with pytest.raises(Retryable, match="catching up"):
             await anext(feed.stream("ada", after=token))
+
+
+async def test_a_follower_that_only_waits_takes_nobodys_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog()
+    async with RunFeed(log, own_followers=1) as feed:
+        await feed.started(SOON)
+        feed._kept_from = [1] * PARTITIONS  # all before has passed its retention: nothing will come of it
+        token = encode_token(log.log_id, (0,) * PARTITIONS)
+        async with (
+            aclosing(feed.stream("ada", after=token)) as first,
+            aclosing(feed.stream("bob", after=token)) as second,
+        ):
+            await anext(first)
+            with pytest.raises(Retryable, match="catching up"):
+                await anext(feed.stream("bob", after=token))
+            await eventually(lambda: log.followers == 2)
+            monkeypatch.setattr(run_feed, "_IDLE", timedelta(0))
+            assert (await anext(second)).update is None
 
 
 async def test_a_reader_that_does_not_keep_up_is_ended_and_misses_nothing_when_it_resumes() -> None:

@@ -121,7 +121,7 @@ async def test_a_refused_text_is_told_with_its_field(strandline: Run) -> None:
 async def test_a_search_without_hits_says_so(strandline: Run) -> None:
     code, out, err = await strandline("search", "Where is Ada?", "--as-of", "2025-06-01")
     assert code == 0
-    assert out == "Nothing found that was true at 2025-06-01.\n"
+    assert out == "Nothing found that was true at 2025-06-01, as known at 2026-03-02 09:30 UTC.\n"
     assert "strandline runs" in err
 
 
