@@ -31,6 +31,7 @@ from topics.errors import Refused, Retryable
 from topics.kafka.log import KafkaLog
 from topics.keys import derived_id
 from topics.records import RememberRequest, RememberText
+from topics.registry import MAX_WORK_BYTES
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class ToyStage:
         how, number = record.text.split()[0], number_of(record)
         if how == "poison":
             return GaveUp(Refused(f"{number} is poison"))
-        text = "x" * 9_000_000 if how == "big" else record.text
+        text = "x" * MAX_WORK_BYTES if how == "big" else record.text
         sent = RememberText(
             user_id=record.user_id,
             dataset=record.dataset,
