@@ -28,7 +28,7 @@ from topics import ids
 from topics.codec import decode
 from topics.envelope import Outgoing
 from topics.errors import NotFound, Outage
-from topics.kafka.admin import ensure_topics
+from topics.kafka.admin import administering, ensure_topics
 from topics.kafka.log import KafkaLog
 from topics.records import RememberRequest, RunEvent, RunState
 from topics.registry import TOPICS
@@ -184,3 +184,21 @@ async def test_a_killed_broker_is_503_and_then_all_goes_on_by_itself(stack: Nati
     # However often the same request was sent, it is one run.
     requests = [record for record in map(decode, records) if isinstance(record, RememberRequest)]
     assert {request.run_id for request in requests if request.text == "lost?"} == {receipt.run_id}
+
+
+async def test_a_server_follows_a_topic_that_was_deleted_and_made_again(stack: NativeStack, prefix: str) -> None:
+    bootstrap = stack.addresses.kafka_bootstrap
+    async with server(stack, prefix) as one:
+        sent = body(idempotency_key="k")
+        first = await one.client.remember(sent)
+        for number in range(20):
+            await one.client.remember(body(number))
+        await one.feed.caught_up(timedelta(seconds=30))
+        async with administering(bootstrap) as client:
+            await client.delete_topics([f"{prefix}remember.runs"])
+        await ensure_topics(bootstrap, TOPICS, replication=1, prefix=prefix)
+        async with server(stack, prefix) as other:
+            await tell(other.log, first, sent, "complete")
+        view = await one.feed.wait(first.run_id, until="complete", deadline=timedelta(seconds=90))
+    assert view is not None
+    assert view.state == "complete"
