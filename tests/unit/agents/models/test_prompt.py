@@ -6,14 +6,14 @@ from importlib import resources
 
 from agents.models.base import Passage
 from agents.models.prompt import PROMPT_VERSION, instructions, request_text
-from graph.relations import RELATIONS, SENTENCE_RELATION
+from graph.relations import RELATIONS
 
 NOW = datetime(2025, 3, 12, 10, 30, tzinfo=UTC)
 
 
 def test_every_relation_of_the_table_is_in_the_prompt_and_only_those() -> None:
-    for name in RELATIONS:
-        assert (name in instructions()) == (name != SENTENCE_RELATION)
+    for name, relation in RELATIONS.items():
+        assert (name in instructions()) == (not relation.bookkeeping), "what payloads state is not asked of a model"
 
 
 def test_the_version_is_the_name_of_the_file() -> None:
