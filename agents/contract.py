@@ -1,9 +1,8 @@
 """What a stage is given and what it answers. Hosts (Kafka, local) run stages by this contract and nothing else.
 
 A stage is a plain coroutine `run(turn, deps)`: it takes the records of one dataset that wait, in order, and answers
-one result for each. It sends
-nothing itself, acknowledges nothing, writes no run log and no metrics: the host does, after the stage's effect is
-durable. It must be safe to repeat.
+one result for each. It sends nothing itself, acknowledges nothing, writes no run log and no metrics: the host does,
+after the stage's effect is durable. It must be safe to repeat.
 """
 
 from __future__ import annotations

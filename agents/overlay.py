@@ -2,13 +2,11 @@
 has decided so far.
 
 A turn holds several texts of one dataset. They are decided one after the other, in number order, and each sees what
-the ones before it decided,
-although nothing is written yet. What comes out is one plan for the whole turn.
+the ones before it decided, although nothing is written yet. What comes out is one plan for the whole turn.
 
 The rules here need no model: same name and type is the same entity; the same triple that still holds is the same
-fact; a newer fact of a
-one-valued relation ends the older; older news never overwrites newer. Only `graph/relations.py` says which relations
-are one-valued.
+fact; a newer fact of a one-valued relation ends the older; older news never overwrites newer. Only
+`graph/relations.py` says which relations are one-valued.
 """
 
 from __future__ import annotations

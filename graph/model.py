@@ -2,8 +2,8 @@
 time are here too.
 
 Times are aware UTC instants and intervals half-open. A fact has four times (features.md, Decision 9): `valid_at` and
-`invalid_at` say when it
-was true, `created_at` and `expired_at` when we believed so; `stated_invalid_at` is the end that the text itself gave.
+`invalid_at` say when it was true, `created_at` and `expired_at` when we believed so; `stated_invalid_at` is the end
+that the text itself gave.
 """
 
 from __future__ import annotations

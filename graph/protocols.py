@@ -2,8 +2,8 @@
 implementation.
 
 Errors: `Outage("neo4j")`/`Outage("weaviate")` when the service is away, `Retryable` for a deadlock or lost leader
-(the committer repeats the
-group), `Permanent` for a plan that cannot be written. A driver's exception is kept as `__cause__`.
+(the committer repeats the group), `Permanent` for a plan that cannot be written. A driver's exception is kept as
+`__cause__`.
 """
 
 from __future__ import annotations

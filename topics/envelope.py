@@ -2,8 +2,7 @@
 headers.
 
 Any stock CloudEvents consumer can read id, type, source and time without our code. `ce_id` is the idempotency key of
-the record: whoever
-sees the same id twice has seen the same event twice.
+the record: whoever sees the same id twice has seen the same event twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What a stage may ask of a model: read one text, turn texts into vectors. Both are seams with one contract suite each.
 
 Errors, whatever the vendor: `Outage` (service away, overloaded, timed out: wait, not counted), `Retryable` (429, a
-broken answer; `retry_after`
-if told), `Permanent` (refused by the model, truncated, bad request), `NeedsReauth` (401, 403). Nothing else may leave
-an implementation.
+broken answer; `retry_after` if told), `Permanent` (refused by the model, truncated, bad request), `NeedsReauth` (401,
+403). Nothing else may leave an implementation.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ Needs   deps.candidates, deps.embed, deps.apply   Cost  one read, one embeddings
 Fails   Fenced: another worker owns the partition. Hole: a number before the turn's is missing, so its lane stops
 
 The numbers make it exactly once. A turn carries first..last; the store applies it only on top of first - 1, under a
-lock, in the transaction of
-the effects, and only for the partition's present owner. So a turn that is repeated, late or from a worker that lost
-its partition changes nothing.
+lock, in the transaction of the effects, and only for the partition's present owner. So a turn that is repeated, late
+or from a worker that lost its partition changes nothing.
 """
 
 from __future__ import annotations
@@ -85,8 +84,8 @@ async def _write(turn: Turn[GraphWrite], writes: list[GraphWrite], deps: Deps) -
             break
         if verdict is Verdict.FENCED:
             raise Fenced(f"partition {turn.fence.partition} belongs to another worker since epoch {turn.fence.epoch}")
-        # Somebody moved the head between our read and our write: what we decided may be wrong, so read and decide
-        # again.
+        # A part is written, or somebody moved the head between our read and our write and what we decided may be wrong:
+        # read and decide the rest anew.
     if missing := [write.seq for write in writes if write.seq not in changes]:
         for stored in await deps.store.stored_writes(turn.key, missing):
             changes[stored.receipt.seq] = _retold(turn, stored, writes)
