@@ -143,7 +143,7 @@ async def test_a_flaky_record_is_retried_in_place_and_keeps_its_order(here: Worl
 
 
 async def test_a_stop_waits_for_the_record_in_work_and_a_slow_stage_says_that_it_started(here: World) -> None:
-    worker = await here.start(slow_s=3.0).ready()
+    worker = await here.start(slow_s=9.0).ready()
     await here.feed_one("a", 0, "slow")
 
     async def started() -> bool:
@@ -151,7 +151,7 @@ async def test_a_stop_waits_for_the_record_in_work_and_a_slow_stage_says_that_it
 
     await until(started, "started")
     worker.send(signal.SIGTERM)
-    assert await worker.ended(20) == EXIT_CLEAN
+    assert await worker.ended(30) == EXIT_CLEAN
     here.assert_each_once_in_order()
     assert await here.behind() == 0
 
