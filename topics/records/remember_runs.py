@@ -28,7 +28,7 @@ class RunEvent(Record):
     at: Instant
     stage: StageReport | None = None
     artifact_id: UUID | None = None
-    seq: int | None = Field(default=None, ge=1, lt=2**63)
+    seq: int | None = Field(default=None, ge=0, lt=2**63)
     fact_ids: tuple[UUID, ...] = ()
     """Facts created or restated, once written."""
     closed_fact_ids: tuple[UUID, ...] = ()
