@@ -51,10 +51,10 @@ async def test_checking_creates_nothing_and_names_each_missing_topic(bootstrap: 
 
 
 async def test_each_difference_is_named_with_what_to_do_and_nothing_is_changed(bootstrap: str, prefix: str) -> None:
-    wanted = topic("remember.runs").config()
+    runs, graph_changes = topic("remember.runs").config(), topic("graph.changes").config()
     async with administering(bootstrap) as client:
-        await create_raw(client, f"{prefix}remember.runs", 6, wanted | {"retention.ms": "1000"})
-        await create_raw(client, f"{prefix}graph.changes", 12, wanted | {"cleanup.policy": "compact"})
+        await create_raw(client, f"{prefix}remember.runs", 6, runs | {"retention.ms": "1000"})
+        await create_raw(client, f"{prefix}graph.changes", 12, graph_changes | {"cleanup.policy": "compact"})
     with pytest.raises(TopicDrift) as caught:
         await ensure_topics(bootstrap, TOPICS, replication=1, prefix=prefix)
     changes, partitions, retention = caught.value.differences
