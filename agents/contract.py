@@ -29,6 +29,11 @@ class Fenced(Permanent):
 
     code = "fenced"
 
+    @classmethod
+    def of(cls, fence: Fence) -> Fenced:
+        """What the store's refusal of this fence means."""
+        return cls(f"partition {fence.partition} belongs to another worker since epoch {fence.epoch}")
+
 
 class Hole(Retryable):
     """A number before this turn is missing in the store: the lane waits and alarms, its followers must not overtake

@@ -13,6 +13,9 @@ MAX_TEXT_BYTES: Final = 1_048_576
 
 MAX_NAME_BYTES: Final = 128
 
+MAX_SHORT_CHARACTERS: Final = 1024
+"""Of a title, an author, a tag: the router cuts to it, intake refuses what is over it."""
+
 
 def utf8(value: str) -> bytes:
     """Its bytes."""

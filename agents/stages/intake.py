@@ -8,7 +8,7 @@ Fails   a text that breaks the rules, or another request under a used key: the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agents.chunking import cut
@@ -23,7 +23,6 @@ from topics.records import RememberRequest, RememberText, RunState
 STAGE = "intake"
 
 
-SHORT_CHARACTERS = 1024
 MAX_TAGS = 64
 
 
@@ -33,12 +32,9 @@ async def run(turn: Turn[RememberRequest], deps: Deps) -> Sequence[Result]:
     for request in turn.records:
         if request.run_id not in refusals:
             accepted.setdefault(_artifact_id(request), request)
-    admitted: dict[str, Admitted] = {}
+    admitted: Mapping[str, Admitted] = {}
     if accepted:
-        outcome = await deps.admit(_plan(turn, list(accepted.values()), deps))
-        if outcome.fenced:
-            raise Fenced(f"partition {turn.fence.partition} belongs to another worker since epoch {turn.fence.epoch}")
-        admitted = dict(outcome.admitted)
+        admitted = await _admit(turn, list(accepted.values()), deps)
     results: list[Result] = []
     for delivery in turn.deliveries:
         request = delivery.record
@@ -55,13 +51,13 @@ async def give_up(turn: Turn[RememberRequest], error: Permanent, deps: Deps) -> 
     request = delivery.record
     note = replace(_note(request, "failed"), error_code=error.code, error=str(error))
     try:
-        outcome = await deps.admit(_plan(turn, [request], deps))
+        stored = await _admit(turn, [request], deps)
+    except Fenced:
+        raise
     except Permanent:
         return GaveUp(error, note=note)  # it cannot be stored, so it has no number
-    if outcome.fenced:
-        raise Fenced(f"partition {turn.fence.partition} belongs to another worker since epoch {turn.fence.epoch}")
     bare = request.model_copy(update={"text": "", "title": "", "stated_facts": (), "needs_model": False})
-    admitted = replace(outcome.admitted[_artifact_id(request)], request_hash=request.request_hash)
+    admitted = replace(stored[_artifact_id(request)], request_hash=request.request_hash)
     return GaveUp(error, _admitted(bare, admitted, delivery.incoming.traceparent).sends, note)
 
 
@@ -81,12 +77,15 @@ def refusal_of(request: RememberRequest) -> Refused | None:
         ("author", request.author),
         ("session_id", request.session_id or ""),
     ):
-        if len(value) > SHORT_CHARACTERS:
+        if len(value) > rules.MAX_SHORT_CHARACTERS:
             return Refused(
-                f"{field} has {len(value):,} characters, more than the {SHORT_CHARACTERS:,} allowed", field=field
+                f"{field} has {len(value):,} characters, more than the {rules.MAX_SHORT_CHARACTERS:,} allowed",
+                field=field,
             )
-    if len(request.tags) > MAX_TAGS or any(len(tag) > SHORT_CHARACTERS for tag in request.tags):
-        return Refused(f"tags are more than {MAX_TAGS}, or one is over {SHORT_CHARACTERS:,} characters", field="tags")
+    if len(request.tags) > MAX_TAGS or any(len(tag) > rules.MAX_SHORT_CHARACTERS for tag in request.tags):
+        return Refused(
+            f"tags are more than {MAX_TAGS}, or one is over {rules.MAX_SHORT_CHARACTERS:,} characters", field="tags"
+        )
     if (size := len(request.text.encode())) > rules.MAX_TEXT_BYTES:
         return Refused(f"text has {size:,} bytes, more than the {rules.MAX_TEXT_BYTES:,} allowed: cut it", field="text")
     return None
@@ -94,6 +93,15 @@ def refusal_of(request: RememberRequest) -> Refused | None:
 
 def _artifact_id(request: RememberRequest) -> str:
     return str(ids.artifact_id(request.key, request.source_type, request.idempotency_key))
+
+
+async def _admit(
+    turn: Turn[RememberRequest], requests: Sequence[RememberRequest], deps: Deps
+) -> Mapping[str, Admitted]:
+    outcome = await deps.admit(_plan(turn, requests, deps))
+    if outcome.fenced:
+        raise Fenced.of(turn.fence)
+    return outcome.admitted
 
 
 def _plan(turn: Turn[RememberRequest], requests: Sequence[RememberRequest], deps: Deps) -> AdmitPlan:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from agents.contract import Done, Result, RunNote, Turn
 from agents.deps import Deps
-from topics import ids
+from topics import ids, rules
 from topics.envelope import Outgoing
 from topics.records import RememberRequest, SourceEvent, SourceObject
 
@@ -21,8 +21,6 @@ STAGE = "router"
 
 SOURCE_TYPE = "source"
 """Part of a save's identity, so the same for all connectors: one mail is one memory, whichever file or account it came by."""
-
-TITLE_CHARACTERS = 1024
 
 
 def run_id_of(event: SourceEvent) -> UUID:
@@ -73,7 +71,7 @@ def request_of(event: SourceEvent) -> RememberRequest:
         idempotency_key=str(event.event_id),
         request_hash=event.content_hash,
         text=text,
-        title=event.title.replace("\x00", "")[:TITLE_CHARACTERS],
+        title=event.title.replace("\x00", "")[: rules.MAX_SHORT_CHARACTERS],
         kind="episode",
         reference_time=event.occurred_at,
         accepted_at=event.observed_at,
@@ -85,7 +83,7 @@ def request_of(event: SourceEvent) -> RememberRequest:
             version=event.version,
             url=event.url,
         ),
-        author=event.actor.label[:TITLE_CHARACTERS],
+        author=event.actor.label[: rules.MAX_SHORT_CHARACTERS],
         author_type=event.actor.kind,
         stated_facts=event.stated_facts,
         needs_model=bool(event.text.strip()),

@@ -83,12 +83,12 @@ async def _write(turn: Turn[GraphWrite], writes: list[GraphWrite], deps: Deps) -
         if fresh[-1].seq in changes:
             break
         if verdict is Verdict.FENCED:
-            raise Fenced(f"partition {turn.fence.partition} belongs to another worker since epoch {turn.fence.epoch}")
+            raise Fenced.of(turn.fence)
         # A part is written, or somebody moved the head between our read and our write and what we decided may be wrong:
         # read and decide the rest anew.
-    if missing := [write.seq for write in writes if write.seq not in changes]:
-        for stored in await deps.store.stored_writes(turn.key, missing):
-            changes[stored.receipt.seq] = _retold(turn, stored, writes)
+    if missing := {write.seq: write for write in writes if write.seq not in changes}:
+        for stored in await deps.store.stored_writes(turn.key, list(missing)):
+            changes[stored.receipt.seq] = _retold(missing[stored.receipt.seq], stored)
     return changes
 
 
@@ -194,10 +194,9 @@ def _fact_ids(receipt: WriteReceipt) -> dict[str, ChangeKind]:
     return kinds
 
 
-def _retold(turn: Turn[GraphWrite], stored: StoredWrite, writes: Sequence[GraphWrite]) -> GraphChange:
+def _retold(write: GraphWrite, stored: StoredWrite) -> GraphChange:
     """The change of a write that was applied before, rebuilt from the store; without vectors, which the indexer then
     computes."""
-    write = next(write for write in writes if write.seq == stored.receipt.seq)
     told = _change(write, stored.receipt, stored.entities, stored.facts)
     return told.model_copy(update={"applied_at": stored.applied_at})
 
